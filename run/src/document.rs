@@ -1,0 +1,299 @@
+//! `run.json`: what ran, where, on what, how it ended.
+//!
+//! The schema version rises when a field changes its meaning; added fields do not raise it, and
+//! readers fill fields that an older file lacks with their defaults.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClockOffset, DeviceFacts, HostFacts};
+
+/// Schema name and version written by this build.
+pub const SCHEMA: &str = "seekscope/run/1";
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Everything asked for was measured.
+    Ok,
+    /// Interrupted, crashed or still running: what is there is true, but not all of it is there.
+    #[default]
+    Partial,
+    Failed,
+    /// Finished, but a check on the measurement itself failed.
+    Invalid,
+}
+
+/// Something seekscope could not do, so that a reader never takes silence for zero.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limitation {
+    /// What is missing from the result, e.g. "system calls were not traced".
+    pub what: String,
+    /// Why, e.g. "bpf: Operation not permitted".
+    pub why: String,
+    /// What grants it, e.g. a command.
+    pub remedy: String,
+}
+
+/// The server under study.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct TargetFacts {
+    /// Connection string without user name and password.
+    pub uri: String,
+    /// True for the private server that seekscope started itself.
+    pub local: bool,
+    /// From `buildInfo`: e.g. "4.2.2".
+    pub version: String,
+    /// "mongod", "secantusd-rs", … from the process's executable where visible.
+    pub product: String,
+    pub pid: Option<u32>,
+    pub dbpath: Option<String>,
+    /// Configured WiredTiger cache, bytes.
+    pub cache_bytes: Option<u64>,
+}
+
+/// What the data lay on while a phase ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Disk {
+    /// The disk as it is.
+    #[default]
+    Plain,
+    /// The server's reads were throttled by the kernel to resemble a slower disk.
+    Emulated {
+        /// e.g. "hdd".
+        name: String,
+        read_iops: u64,
+        read_bytes_per_s: u64,
+    },
+}
+
+impl Disk {
+    /// "plain disk", or "emulated hdd (150 IOPS, 150 MB/s)": wherever a number of an emulated disk
+    /// is shown, so are these words.
+    pub fn label(&self) -> String {
+        match self {
+            Self::Plain => "plain disk".into(),
+            Self::Emulated {
+                name,
+                read_iops,
+                read_bytes_per_s,
+            } => {
+                format!(
+                    "emulated {name} ({read_iops} IOPS, {} MB/s)",
+                    read_bytes_per_s / 1_000_000
+                )
+            }
+        }
+    }
+
+    /// True when reads were throttled.
+    pub fn is_emulated(&self) -> bool {
+        matches!(self, Self::Emulated { .. })
+    }
+}
+
+/// What was done about cached data before a phase.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum CacheState {
+    /// The server was restarted and its files evicted from the page cache; `resident_bytes` of
+    /// `total_bytes` were still cached when the phase began.
+    Cold {
+        resident_bytes: u64,
+        total_bytes: u64,
+    },
+    /// Nothing was evicted: reads may be hits that a cold disk would have had to serve.
+    AsFound { why: String },
+}
+
+/// The index that a phase built.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IndexBuild {
+    /// Key pattern as JSON text, e.g. `{"i":1}`.
+    pub keys: String,
+    pub name: String,
+    /// Documents indexed.
+    pub documents: u64,
+    /// Build time, ns, from command sent to reply: that of the traced build.
+    pub elapsed_ns: u64,
+    /// Further builds of the same index, each from the same cold start, untraced; ns.
+    #[serde(default)]
+    pub repeats_ns: Vec<u64>,
+}
+
+impl IndexBuild {
+    /// The traced build and its repetitions, ns.
+    pub fn all_elapsed_ns(&self) -> impl Iterator<Item = u64> + '_ {
+        std::iter::once(self.elapsed_ns).chain(self.repeats_ns.iter().copied())
+    }
+}
+
+/// Kernel counters of the server process over a phase (`/proc/PID/io`): an instrument independent
+/// of the tracer. They count sockets and pipes too, so `read_calls` is an upper bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct ProcessIo {
+    /// Read-family system calls (`syscr`).
+    pub read_calls: u64,
+    pub write_calls: u64,
+    /// Bytes returned by reads, cached or not (`rchar`).
+    pub read_call_bytes: u64,
+    pub write_call_bytes: u64,
+    /// Bytes the process caused to be fetched from the block layer (`read_bytes`).
+    pub device_read_bytes: u64,
+    pub device_write_bytes: u64,
+    /// User + system CPU time of the process, ns (from `/proc/PID/stat`).
+    pub cpu_ns: u64,
+}
+
+/// What the tracer itself cost.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+pub struct TracerCost {
+    /// Runs of the eBPF programs, system-wide, and the ns spent in them (kernel run-time
+    /// statistics); 0 runs when the statistics could not be switched on.
+    pub program_runs: u64,
+    pub program_ns: u64,
+    /// CPU time of the thread that drains the ring buffer, ns.
+    pub drain_cpu_ns: u64,
+    /// (program_ns + drain_cpu_ns) / events written; 0 without events.
+    pub ns_per_event: f64,
+    /// Tracer CPU time as a share (0..1) of the server's CPU time over the same phase.
+    pub share_of_server_cpu: f64,
+}
+
+/// The trailer of a trace. Always `seen = written + lost`; a trace where it does not hold is invalid.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct TraceFacts {
+    /// e.g. "tp_btf" or "tracepoint".
+    pub backend: String,
+    /// Why this backend and not a better one.
+    pub backend_reason: String,
+    /// Matching calls that the kernel programs saw completed.
+    pub seen: u64,
+    /// Events handed to the run directory.
+    pub written: u64,
+    /// seen - written, by cause:
+    pub lost: u64,
+    /// … the ring buffer was full,
+    pub lost_ring_full: u64,
+    /// … the slot holding the call's start was taken over by another thread.
+    pub lost_start: u64,
+    /// Calls already in flight when tracing began (their start is unknown; not in `seen`).
+    pub in_flight_at_start: u64,
+    /// Calls still in flight when tracing ended (not in `seen`).
+    pub in_flight_at_end: u64,
+    pub cost: TracerCost,
+}
+
+/// One traced stretch of time. Its events are those of `io.parquet` with
+/// `started_ns <= t_ns < ended_ns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Unique in the run, e.g. "aged, emulated hdd".
+    pub name: String,
+    /// Which variant of the data this phase worked on, e.g. "fresh", "aged", "observed".
+    pub variant: String,
+    /// What the server did, for people: "index build {\"i\":1}" or "its own work for 30 s".
+    pub activity: String,
+    /// `database.collection` concerned, if one was.
+    pub namespace: Option<String>,
+    pub disk: Disk,
+    pub cache: CacheState,
+    /// CLOCK_MONOTONIC ns.
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    pub index_build: Option<IndexBuild>,
+    /// `None` when tracing was impossible; the run's limitations say why.
+    pub trace: Option<TraceFacts>,
+    pub process_io: Option<ProcessIo>,
+}
+
+/// A named conclusion with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable identifier, e.g. "layout.key-order-lost".
+    pub id: String,
+    pub title: String,
+    /// Sentences, each with numbers that stand in the run.
+    pub evidence: Vec<String>,
+    pub gain: Option<Gain>,
+    /// "high", "medium" or "low".
+    pub confidence: String,
+    pub risk: String,
+    /// The command that acts on it, or an empty string.
+    pub command: String,
+}
+
+/// Expected gain of acting on a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gain {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+    /// e.g. "s per index build".
+    pub unit: String,
+}
+
+/// The whole of `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunDocument {
+    pub schema: String,
+    pub seekscope_version: String,
+    /// The noun, e.g. "doctor".
+    pub command: String,
+    /// Arguments as typed, passwords removed.
+    pub arguments: Vec<String>,
+    pub outcome: Outcome,
+    /// Why the outcome is not `ok`, for people.
+    #[serde(default)]
+    pub outcome_reason: Option<String>,
+    /// Both clocks at the start.
+    pub started: ClockOffset,
+    /// CLOCK_MONOTONIC ns; `None` while running or after a crash.
+    #[serde(default)]
+    pub ended_ns: Option<u64>,
+    #[serde(default)]
+    pub seed: Option<u64>,
+    #[serde(default)]
+    pub host: Option<HostFacts>,
+    /// The disk under the data.
+    #[serde(default)]
+    pub device: Option<DeviceFacts>,
+    #[serde(default)]
+    pub target: Option<TargetFacts>,
+    #[serde(default)]
+    pub limitations: Vec<Limitation>,
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// The command's own figures, derived from the records (see `docs/schema/`).
+    #[serde(default)]
+    pub summary: serde_json::Value,
+}
+
+impl RunDocument {
+    /// A document for a run that starts now. Its outcome is `partial` until the end is written.
+    pub fn begin(command: &str, arguments: Vec<String>) -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            seekscope_version: env!("CARGO_PKG_VERSION").into(),
+            command: command.into(),
+            arguments,
+            outcome: Outcome::Partial,
+            outcome_reason: Some("the run has not ended".into()),
+            started: ClockOffset::now(),
+            ended_ns: None,
+            seed: None,
+            host: None,
+            device: None,
+            target: None,
+            limitations: Vec::new(),
+            phases: Vec::new(),
+            findings: Vec::new(),
+            summary: serde_json::Value::Null,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Which file an event was on.
+
+use serde::{Deserialize, Serialize};
+
+/// How sure the path of a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PathState {
+    /// Seen under this name while it was open.
+    Known,
+    /// Deleted while open; the path is its last known name.
+    Deleted,
+    /// Never seen open by name; `path` is then a description such as `inode 17 on 254:0`.
+    Unresolved,
+}
+
+/// What a file is to the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileRole {
+    Collection,
+    Index,
+    Journal,
+    HistoryStore,
+    /// WiredTiger's or the server's own tables and text files.
+    Metadata,
+    /// Recognised as none of the above (logs, spill files, …).
+    Other,
+}
+
+impl FileRole {
+    pub const ALL: [FileRole; 6] = [
+        Self::Collection,
+        Self::Index,
+        Self::Journal,
+        Self::HistoryStore,
+        Self::Metadata,
+        Self::Other,
+    ];
+
+    /// The word stored in `files.parquet` and shown to people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Collection => "collection",
+            Self::Index => "index",
+            Self::Journal => "journal",
+            Self::HistoryStore => "history store",
+            Self::Metadata => "metadata",
+            Self::Other => "other",
+        }
+    }
+
+    /// The role with this stored word; unknown words are [`FileRole::Other`].
+    pub fn from_name(name: &str) -> Self {
+        Self::ALL
+            .into_iter()
+            .find(|r| r.name() == name)
+            .unwrap_or(Self::Other)
+    }
+}
+
+/// One file seen in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileRecord {
+    /// Unique within the run; events refer to it.
+    pub file_id: u32,
+    /// Absolute path as the traced process sees it (lossy UTF-8), or a description.
+    pub path: String,
+    pub path_state: PathState,
+    /// Device number, `major:minor` as the kernel's superblock has it.
+    pub device_major: u32,
+    pub device_minor: u32,
+    pub inode: u64,
+    /// File size when last looked at, bytes; 0 when unknown.
+    pub size_bytes: u64,
+    pub role: FileRole,
+    /// `database.collection`, or `database.collection/index`, where known.
+    pub namespace: Option<String>,
+}
+
+impl FileRecord {
+    /// The last part of the path, for narrow tables.
+    pub fn name(&self) -> &str {
+        match self.path_state {
+            PathState::Unresolved => &self.path,
+            _ => self.path.rsplit('/').next().unwrap_or(&self.path),
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The form in which events reach the disk while a run is going on: fixed-size rows, appended.
+//!
+//! A Parquet file is unreadable until its footer is written, and compressing rows takes CPU time
+//! on the machine under study. So events are appended here as they come, and turned into
+//! `io.parquet` when the run ends, or by the next reader if it never did (crash, SIGKILL): a torn
+//! last row is simply ignored.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+use crate::{IoEvent, IoFlags, IoOp};
+
+/// Bytes of one row: u64 t_ns, offset, latency_ns; u32 pid, tid, file_id, length, result (i32),
+/// device_read_bytes; u16 flags; u8 op; u8 zero. Little-endian. An unknown offset is all ones.
+pub(crate) const ROW_BYTES: usize = 52;
+
+fn encode(event: &IoEvent) -> [u8; ROW_BYTES] {
+    let mut row = [0u8; ROW_BYTES];
+    row[0..8].copy_from_slice(&event.t_ns.to_le_bytes());
+    row[8..16].copy_from_slice(&event.offset.unwrap_or(u64::MAX).to_le_bytes());
+    row[16..24].copy_from_slice(&event.latency_ns.to_le_bytes());
+    let words = [
+        event.pid,
+        event.tid,
+        event.file_id,
+        event.length,
+        event.result.cast_unsigned(),
+        event.device_read_bytes,
+    ];
+    for (i, word) in words.iter().enumerate() {
+        row[24 + 4 * i..28 + 4 * i].copy_from_slice(&word.to_le_bytes());
+    }
+    row[48..50].copy_from_slice(&event.flags.0.to_le_bytes());
+    row[50] = event.op as u8;
+    row
+}
+
+/// `None` when the row names an operation that does not exist.
+fn decode(row: &[u8; ROW_BYTES]) -> Option<IoEvent> {
+    let u64_at = |i: usize| {
+        row[i..i + 8]
+            .iter()
+            .rev()
+            .fold(0u64, |v, b| v << 8 | u64::from(*b))
+    };
+    let u32_at = |i: usize| {
+        row[i..i + 4]
+            .iter()
+            .rev()
+            .fold(0u32, |v, b| v << 8 | u32::from(*b))
+    };
+    let offset = u64_at(8);
+    Some(IoEvent {
+        t_ns: u64_at(0),
+        offset: (offset != u64::MAX).then_some(offset),
+        latency_ns: u64_at(16),
+        pid: u32_at(24),
+        tid: u32_at(28),
+        file_id: u32_at(32),
+        length: u32_at(36),
+        result: u32_at(40).cast_signed(),
+        device_read_bytes: u32_at(44),
+        flags: IoFlags(u16::from_le_bytes([row[48], row[49]])),
+        op: IoOp::from_code(row[50])?,
+    })
+}
+
+/// Appends events.
+#[derive(Debug)]
+pub(crate) struct SpoolWriter {
+    file: BufWriter<File>,
+}
+
+impl SpoolWriter {
+    pub(crate) fn append_to(path: &Path) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self {
+            file: BufWriter::with_capacity(1 << 20, file),
+        })
+    }
+
+    pub(crate) fn write(&mut self, event: &IoEvent) -> io::Result<()> {
+        self.file.write_all(&encode(event))
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// Reads what a [`SpoolWriter`] wrote, up to `limit` events at a time.
+pub(crate) struct SpoolReader {
+    file: BufReader<File>,
+}
+
+impl SpoolReader {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            file: BufReader::with_capacity(1 << 20, File::open(path)?),
+        })
+    }
+
+    /// The next events; fewer than `limit` only at the end. Rows that make no sense are skipped.
+    pub(crate) fn read(&mut self, limit: usize) -> io::Result<Vec<IoEvent>> {
+        let mut events = Vec::new();
+        let mut row = [0u8; ROW_BYTES];
+        while events.len() < limit {
+            match self.file.read_exact(&mut row) {
+                Ok(()) => events.extend(decode(&row)),
+                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trip_and_torn_tail() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("io.spool");
+        let event = IoEvent {
+            t_ns: 1,
+            pid: 2,
+            tid: 3,
+            file_id: 4,
+            op: IoOp::Pwritev2,
+            flags: IoFlags(IoFlags::WAITED | IoFlags::DIRECT),
+            offset: None,
+            length: 5,
+            latency_ns: u64::MAX,
+            result: -5,
+            device_read_bytes: 6,
+        };
+        let second = IoEvent {
+            offset: Some(1 << 45),
+            op: IoOp::Read,
+            result: i32::MAX,
+            ..event
+        };
+        let mut writer = SpoolWriter::append_to(&path).unwrap();
+        writer.write(&event).unwrap();
+        writer.write(&second).unwrap();
+        writer.flush().unwrap();
+        let mut file = File::options().append(true).open(&path).unwrap();
+        file.write_all(&[1; ROW_BYTES / 2]).unwrap();
+        let read = SpoolReader::open(&path).unwrap().read(usize::MAX).unwrap();
+        assert_eq!(read, [event, second]);
+    }
+}

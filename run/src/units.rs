@@ -1,0 +1,154 @@
+//! Sizes and durations as people write and read them.
+
+use std::time::Duration;
+
+/// Why a size or duration could not be read.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{text}` is not a {expected}")]
+pub struct UnitError {
+    text: String,
+    expected: &'static str,
+}
+
+const SIZE_HINT: &str =
+    "size; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
+const DURATION_HINT: &str = "duration; write a number with ms, s, m or h, e.g. 30s or 1.5m";
+
+fn split_number(text: &str) -> Option<(f64, String)> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    Some((number, text[end..].trim().to_ascii_lowercase()))
+}
+
+/// Reads a size in bytes: `4096`, `4k`, `64M`, `1GiB`. All multiples are of 1024.
+pub fn parse_bytes(text: &str) -> Result<u64, UnitError> {
+    let error = || UnitError {
+        text: text.into(),
+        expected: SIZE_HINT,
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let exponent = match unit.as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 1,
+        "m" | "mb" | "mib" => 2,
+        "g" | "gb" | "gib" => 3,
+        "t" | "tb" | "tib" => 4,
+        _ => return Err(error()),
+    };
+    let bytes = number * 1024f64.powi(exponent);
+    if bytes > 2f64.powi(62) {
+        return Err(error());
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "checked against 2^62 above, never negative"
+    )]
+    Ok(bytes as u64)
+}
+
+/// Reads a duration: `250ms`, `30s`, `1.5m`, `2h`; a bare number is seconds.
+pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
+    let error = || UnitError {
+        text: text.into(),
+        expected: DURATION_HINT,
+    };
+    let (number, unit) = split_number(text).ok_or_else(error)?;
+    let seconds = match unit.as_str() {
+        "ms" => number / 1000.0,
+        "" | "s" => number,
+        "m" | "min" => number * 60.0,
+        "h" => number * 3600.0,
+        _ => return Err(error()),
+    };
+    if seconds > 366.0 * 86_400.0 {
+        return Err(error());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn three_digits(value: f64) -> String {
+    let decimals = match value {
+        v if v >= 99.95 => 0,
+        v if v >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{value:.decimals$}")
+}
+
+/// Bytes for people: `512 B`, `1.50 KiB`, `328 MiB`.
+pub fn format_bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 999.5 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{} {}", three_digits(value), UNITS[unit])
+}
+
+/// Nanoseconds for people: `870 ns`, `45.1 µs`, `6.58 ms`, `31.6 s`.
+pub fn format_ns(ns: u64) -> String {
+    match ns {
+        0..=999 => format!("{ns} ns"),
+        1_000..=999_499 => format!("{} µs", three_digits(ns as f64 / 1e3)),
+        999_500..=999_499_999 => format!("{} ms", three_digits(ns as f64 / 1e6)),
+        _ => format!("{} s", three_digits(ns as f64 / 1e9)),
+    }
+}
+
+/// A count with thousands separators: `105,968`.
+pub fn format_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_bytes("4096"), Ok(4096));
+        assert_eq!(parse_bytes("4k"), Ok(4096));
+        assert_eq!(parse_bytes("1.5 GiB"), Ok(1_610_612_736));
+        for bad in ["", "x", "-1", "1q", "1e3", "99999999999G", "1.2.3k", "٣k"] {
+            assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert!(parse_duration("9999999h").is_err());
+        assert!(parse_duration("soon").is_err());
+    }
+
+    #[test]
+    fn for_people() {
+        assert_eq!(format_bytes(0), "0 B");
+        assert_eq!(format_bytes(1536), "1.50 KiB");
+        assert_eq!(format_bytes(1 << 20), "1.00 MiB");
+        assert_eq!(format_ns(870), "870 ns");
+        assert_eq!(format_ns(999_499), "999 µs");
+        assert_eq!(format_ns(6_580_000), "6.58 ms");
+        assert_eq!(format_ns(31_600_000_000), "31.6 s");
+        assert_eq!(format_count(105_968), "105,968");
+        assert_eq!(format_count(68), "68");
+    }
+}

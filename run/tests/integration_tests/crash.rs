@@ -1,0 +1,44 @@
+use std::io::Write;
+
+use seekscope_run::{Outcome, RunDirectory, RunDocument};
+
+use crate::{event, files};
+
+/// After a crash there is no footer, no closed file, perhaps half a row: what was written counts.
+#[test]
+fn events_survive_a_crash() {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![])).unwrap();
+    let mut writer = run.io_writer().unwrap();
+    files().iter().for_each(|f| writer.file(f).unwrap());
+    (0..1000).for_each(|n| writer.event(&event(n)).unwrap());
+    writer.flush().unwrap();
+    std::mem::forget(writer);
+    drop(run);
+    for (name, torn) in [
+        ("io.spool", &b"torn"[..]),
+        ("files.spool", &br#"{"file_id": 2, "pa"#[..]),
+    ] {
+        let path = parent.path().join(name);
+        std::fs::File::options()
+            .append(true)
+            .open(path)
+            .unwrap()
+            .write_all(torn)
+            .unwrap();
+    }
+
+    let (run, document) = RunDirectory::open(parent.path()).unwrap();
+    assert_eq!(document.outcome, Outcome::Partial);
+    let mut n = 0;
+    run.for_each_event(|e| {
+        assert_eq!(*e, event(n));
+        n += 1;
+    })
+    .unwrap();
+    assert_eq!(n, 1000);
+    assert_eq!(run.files().unwrap(), files());
+    drop(run);
+    // Opening it once more changes nothing.
+    RunDirectory::open(parent.path()).unwrap();
+}

@@ -1,0 +1,87 @@
+//! The files must mean the same to DuckDB as to us.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use seekscope_run::{RunDirectory, RunDocument};
+
+use crate::{event, files};
+
+/// `./x test` installs DuckDB into the cache folder and names the interpreter.
+fn python() -> PathBuf {
+    std::env::var_os("SEEKSCOPE_TEST_PYTHON").map_or_else(
+        || {
+            PathBuf::from(std::env::var_os("HOME").unwrap())
+                .join(".cache/seekscope/python/bin/python")
+        },
+        PathBuf::from,
+    )
+}
+
+#[test]
+fn duckdb_reads_the_same_values() {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![])).unwrap();
+    let mut writer = run.io_writer().unwrap();
+    files().iter().for_each(|f| writer.file(f).unwrap());
+    let events: Vec<_> = (0..10_000).map(event).collect();
+    events.iter().for_each(|e| writer.event(e).unwrap());
+    writer.flush().unwrap();
+    run.finish_io().unwrap();
+
+    let script = r#"
+import duckdb, json, sys
+io, files = sys.argv[1] + "/io.parquet", sys.argv[1] + "/files.parquet"
+one = lambda sql: duckdb.sql(sql).fetchall()[0]
+print(json.dumps({
+  "io": one(f"select count(*), sum(t_ns)::bigint, sum(tid)::bigint, count(\"offset\"), max(\"offset\"), min(length)::bigint, "
+            f"sum(latency_ns)::bigint, sum(result)::bigint, sum(flags)::bigint, sum(device_read_bytes)::bigint, "
+            f"count(*) filter (op = 'pread64') from '{io}'"),
+  "files": duckdb.sql(f"select * from '{files}' order by file_id").fetchall(),
+  "joined": one(f"select count(*) from '{io}' join '{files}' using (file_id) where role = 'collection'"),
+}))
+"#;
+    let output = Command::new(python())
+        .args(["-c", script])
+        .arg(parent.path())
+        .output()
+        .expect("python with duckdb; `./x test` installs it");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+
+    let sum = |f: fn(&seekscope_run::IoEvent) -> i64| events.iter().map(f).sum::<i64>();
+    let offsets: Vec<u64> = events.iter().filter_map(|e| e.offset).collect();
+    let expected = serde_json::json!([
+        10_000,
+        sum(|e| e.t_ns.cast_signed()),
+        sum(|e| i64::from(e.tid)),
+        offsets.len(),
+        offsets.iter().max(),
+        events.iter().map(|e| e.length).min(),
+        sum(|e| e.latency_ns.cast_signed()),
+        sum(|e| i64::from(e.result)),
+        sum(|e| i64::from(e.flags.0)),
+        sum(|e| i64::from(e.device_read_bytes)),
+        1_000,
+    ]);
+    assert_eq!(read["io"], expected);
+    assert_eq!(read["joined"], serde_json::json!([5_000]));
+    let first = &files()[0];
+    let expected = serde_json::json!([
+        0,
+        first.path,
+        "known",
+        254,
+        1 << 20,
+        u64::MAX - 1,
+        1u64 << 42,
+        "collection",
+        first.namespace
+    ]);
+    assert_eq!(read["files"][0], expected);
+    assert_eq!(read["files"][1][8], serde_json::Value::Null);
+}

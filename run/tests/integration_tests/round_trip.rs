@@ -1,0 +1,85 @@
+use seekscope_run::{Outcome, RunDirectory, RunDocument, RunError};
+
+use crate::{event, files};
+
+#[test]
+fn what_is_written_is_read() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("a/run");
+    let mut document = RunDocument::begin("doctor", vec!["--seed".into(), "1".into()]);
+    let run = RunDirectory::create(&path, &document).unwrap();
+    let count = 600_000; // more than two row groups
+    let mut writer = run.io_writer().unwrap();
+    files().iter().for_each(|f| writer.file(f).unwrap());
+    (0..count).for_each(|n| writer.event(&event(n)).unwrap());
+    writer.flush().unwrap();
+    drop(writer);
+    document.outcome = Outcome::Ok;
+    run.save(&document).unwrap();
+    run.finish_io().unwrap();
+    assert!(matches!(
+        RunDirectory::open(&path),
+        Err(RunError::InUse { .. })
+    ));
+    drop(run);
+
+    let (run, read) = RunDirectory::open(&path).unwrap();
+    assert_eq!(read, document);
+    assert_eq!(run.files().unwrap(), files());
+    let mut n = 0;
+    run.for_each_event(|e| {
+        assert_eq!(*e, event(n));
+        n += 1;
+    })
+    .unwrap();
+    assert_eq!(n, count);
+    assert!(!path.join("io.spool").exists());
+}
+
+#[test]
+fn foreign_folders_are_left_alone() {
+    let parent = tempfile::tempdir().unwrap();
+    std::fs::write(parent.path().join("precious"), "x").unwrap();
+    let refused = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![]));
+    assert!(matches!(refused, Err(RunError::Occupied { .. })));
+    assert!(matches!(
+        RunDirectory::open(parent.path()),
+        Err(RunError::NotARun { .. })
+    ));
+    assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn newer_damaged_and_older_documents() {
+    let parent = tempfile::tempdir().unwrap();
+    let file = parent.path().join("run.json");
+    std::fs::write(&file, r#"{"schema": "seekscope/run/2"}"#).unwrap();
+    assert!(matches!(
+        RunDirectory::open(parent.path()),
+        Err(RunError::TooNew { .. })
+    ));
+    std::fs::write(&file, r#"{"schema": "seekscope/run/1", "phases": 5}"#).unwrap();
+    assert!(matches!(
+        RunDirectory::open(parent.path()),
+        Err(RunError::Damaged { .. })
+    ));
+    // The least that an old file may hold: everything added later has a default.
+    let least = r#"{"schema": "seekscope/run/1", "seekscope_version": "0.0.1", "command": "doctor",
+        "arguments": [], "outcome": "ok", "started": {"monotonic_ns": 1, "realtime_ns": 2}}"#;
+    std::fs::write(&file, least).unwrap();
+    let (_, document) = RunDirectory::open(parent.path()).unwrap();
+    assert_eq!((document.outcome, document.phases.len()), (Outcome::Ok, 0));
+}
+
+#[test]
+fn a_damaged_parquet_file_is_an_error_that_names_it() {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![])).unwrap();
+    std::fs::write(
+        parent.path().join("io.parquet"),
+        "PAR1 but nothing else PAR1",
+    )
+    .unwrap();
+    let message = run.for_each_event(|_| ()).unwrap_err().to_string();
+    assert!(message.contains("io.parquet"), "{message}");
+}
