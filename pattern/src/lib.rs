@@ -1,0 +1,12 @@
+//! From I/O events to access patterns: per phase and file, how consecutive offsets relate, how long
+//! they took and what the page cache had. Works from records alone.
+//!
+//! [`analyse`] is the one pass over the events; [`DensityGrid`] is the picture of them.
+
+mod access;
+mod analysis;
+mod density;
+
+pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};
+pub use analysis::{CacheCounts, FileAnalysis, PhaseAnalysis, Transfers, analyse, events_of};
+pub use density::{Axis, DensityGrid};
