@@ -1,0 +1,237 @@
+//! `doctor TARGET`: a server that is not ours. Reads only, unless an index build was permitted.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::{CacheState, DeviceFacts, Disk, Limitation, Phase};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server};
+use seekscope_workload::{IndexKeys, IndexPlan, drop_index};
+
+use super::measurement::Measurement;
+use crate::args::ExistingArgs;
+use crate::exit::Usage;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Marks the index as ours, so that nobody wonders and a crashed run's can be found.
+const INDEX_NAME: &str = "seekscope_doctor";
+/// How long an interrupted run may take to remove its index.
+const REMOVE_LIMIT: Duration = Duration::from_secs(20);
+
+const REMOVE_TRIES: u32 = 5;
+const REMOVE_PAUSE: Duration = Duration::from_millis(200);
+
+/// An index that this run builds and must not leave behind.
+#[derive(Debug, Clone)]
+pub struct ForeignIndex {
+    uri: String,
+    namespace: Namespace,
+}
+
+impl ForeignIndex {
+    /// Removes the index, finished or still being built. `Err` says what to type instead.
+    pub async fn remove(self) -> Result<(), String> {
+        let by_hand = format!(
+            "the index {INDEX_NAME} may still be on {}; remove it with: db.getCollection({}).dropIndex({INDEX_NAME:?})",
+            self.namespace,
+            serde_json::Value::from(self.namespace.collection()),
+        );
+        let removal = async {
+            let server = Server::connect(&self.uri).await?;
+            for _ in 0..REMOVE_TRIES {
+                match drop_index(&server, &self.namespace, INDEX_NAME).await {
+                    Err(error) if error.to_string().contains("IndexNotFound") => {
+                        // Never begun, or the command is still on its way: look again.
+                        tokio::time::sleep(REMOVE_PAUSE).await;
+                    }
+                    other => return Ok(other?),
+                }
+            }
+            anyhow::Ok(())
+        };
+        match tokio::time::timeout(REMOVE_LIMIT, removal).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(format!("{by_hand} ({error})")),
+            Err(_) => Err(by_hand),
+        }
+    }
+}
+
+/// Runs it. While `to_remove` is `Some`, the index named there may exist.
+pub async fn run(
+    session: &mut Session,
+    uri: &str,
+    args: &ExistingArgs,
+    progress: Progress,
+    to_remove: &mut Option<ForeignIndex>,
+) -> Result<()> {
+    let namespace: Option<Namespace> = args
+        .collection
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|e: seekscope_server::NamespaceError| Usage(e.to_string()))?;
+    let keys = args
+        .index
+        .as_deref()
+        .map(IndexKeys::parse)
+        .transpose()
+        .map_err(|e| Usage(e.to_string()))?;
+    let server = {
+        let _step = progress.step("connecting");
+        Server::connect(uri).await?
+    };
+    let pid = describe(session, &server, args).await?;
+    read_file_map(session, &server, namespace.as_ref()).await;
+    session.save()?;
+    progress.say(contract(session, args));
+
+    match (&namespace, &keys) {
+        (Some(namespace), Some(keys)) if args.allow_index_build => {
+            let plan = IndexPlan::check(&server, namespace, keys, INDEX_NAME).await?;
+            *to_remove = Some(ForeignIndex {
+                uri: uri.to_string(),
+                namespace: namespace.clone(),
+            });
+            let result = build(session, &server, &plan, pid, progress).await;
+            if let Some(index) = to_remove.take()
+                && let Err(by_hand) = index.remove().await
+            {
+                session.limit(Limitation {
+                    what: "the index built for this run could not be removed".into(),
+                    why: by_hand.clone(),
+                    remedy: by_hand,
+                });
+            }
+            result
+        }
+        _ => observe(session, namespace.as_ref(), pid, args, progress).await,
+    }
+}
+
+/// Notes server and device facts; returns the process to trace.
+async fn describe(
+    session: &mut Session,
+    server: &Server,
+    args: &ExistingArgs,
+) -> Result<Option<u32>> {
+    let mut facts = server.facts(&ProcFs::host()).await;
+    if let Some(pid) = args.pid {
+        facts.target.pid = Some(pid);
+        facts
+            .missing
+            .retain(|m| !m.what.contains("process is not known"));
+    }
+    facts.missing.into_iter().for_each(|m| session.limit(m));
+    if let Some(dbpath) = &facts.target.dbpath {
+        session.document.device = DeviceFacts::of_path(Path::new("/"), Path::new(dbpath)).ok();
+    }
+    let pid = facts.target.pid;
+    session.document.target = Some(facts.target);
+    Ok(pid)
+}
+
+async fn read_file_map(session: &mut Session, server: &Server, namespace: Option<&Namespace>) {
+    match FileMap::read(server, namespace).await {
+        Ok(map) => session.file_map = Some(map),
+        Err(error) => {
+            session.file_map = Some(FileMap::default());
+            session.limit(Limitation {
+                what: "files are shown without their collections".into(),
+                why: error.to_string(),
+                remedy:
+                    "grant the user the built-in role clusterMonitor, or name one with --collection"
+                        .into(),
+            });
+        }
+    }
+}
+
+fn contract(session: &Session, args: &ExistingArgs) -> String {
+    let target = session.document.target.as_ref();
+    let server = target.map_or("the server", |t| t.uri.as_str());
+    let writes = if args.allow_index_build {
+        format!("builds the index {INDEX_NAME} on the collection, as permitted, and drops it again")
+    } else {
+        "writes nothing to the server and drops no cache".into()
+    };
+    let unpermitted = match (&args.index, args.allow_index_build) {
+        (Some(_), false) => {
+            "\n  --index alone builds nothing: add --allow-index-build to permit building and dropping it."
+        }
+        _ => "",
+    };
+    format!(
+        "Examining {server}.\n\
+         \x20 Reads: server status, catalogue, /proc of the server process, its reads and writes by eBPF.\n\
+         \x20 Never: reads documents, restarts or reconfigures anything; it {writes}.\n\
+         \x20 Cost: well below 1 µs of CPU time per read or write of the server, 16 MiB of memory.{unpermitted}\n\
+         \x20 Ctrl-C stops at any moment.",
+    )
+}
+
+fn phase(activity: String, namespace: Option<&Namespace>) -> Phase {
+    Phase {
+        name: "observed".into(),
+        variant: "observed".into(),
+        activity,
+        namespace: namespace.map(ToString::to_string),
+        disk: Disk::Plain,
+        cache: CacheState::AsFound {
+            why: "caches of a server that is not ours are left alone; reads that hit them cost a cold server more".into(),
+        },
+        started_ns: 0,
+        ended_ns: 0,
+        index_build: None,
+        trace: None,
+        process_io: None,
+    }
+}
+
+async fn observe(
+    session: &mut Session,
+    namespace: Option<&Namespace>,
+    pid: Option<u32>,
+    args: &ExistingArgs,
+    progress: Progress,
+) -> Result<()> {
+    let seconds = args.duration.as_secs_f64();
+    let phase = phase(format!("its own work for {seconds} s"), namespace);
+    let measurement = Measurement::begin(session, pid, phase)?;
+    {
+        let step = progress.counted(
+            "tracing what the server does by itself, seconds",
+            args.duration.as_secs(),
+        );
+        let end = tokio::time::Instant::now() + args.duration;
+        while tokio::time::Instant::now() < end {
+            tokio::time::sleep((end - tokio::time::Instant::now()).min(Duration::from_secs(1)))
+                .await;
+            step.at(args
+                .duration
+                .as_secs()
+                .saturating_sub((end - tokio::time::Instant::now()).as_secs()));
+        }
+    }
+    drop(measurement);
+    session.close_phase(None)
+}
+
+async fn build(
+    session: &mut Session,
+    server: &Server,
+    plan: &IndexPlan,
+    pid: Option<u32>,
+    progress: Progress,
+) -> Result<()> {
+    let (shown, namespace) = (plan.keys.to_json(), &plan.namespace);
+    let phase = phase(format!("index build {shown}"), Some(namespace));
+    let measurement = Measurement::begin(session, pid, phase)?;
+    let _step = progress.step(format!("building {shown} on {namespace}, traced"));
+    let built = plan.build(server).await;
+    drop(measurement);
+    session.close_phase(built.as_ref().ok().cloned())?;
+    built?;
+    Ok(())
+}

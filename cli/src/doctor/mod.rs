@@ -1,0 +1,100 @@
+//! `seekscope doctor`: measure, compare, conclude, report.
+
+mod comparison;
+mod demo;
+mod existing;
+mod findings;
+mod measurement;
+mod results;
+mod summary;
+
+pub use results::Results;
+
+use anyhow::Result;
+use seekscope_run::{HostFacts, Outcome};
+use seekscope_server::redact_uri;
+
+use crate::args::DoctorArgs;
+use crate::environment::Environment;
+use crate::exit::Interrupted;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals;
+
+/// Runs the command to its end, interrupted or not; the run directory is complete either way.
+pub async fn run(
+    args: &DoctorArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let progress = Progress::new(args.output.quiet);
+    let mut session = Session::begin("doctor", arguments, args.out.as_deref())?;
+    session.document.host = Some(HostFacts::read(std::path::Path::new("/")));
+    session.save()?;
+
+    let mut to_remove = None;
+    let measured = tokio::select! {
+        biased;
+        signal = signals::first() => Err(Interrupted(signal).into()),
+        result = measure(&mut session, args, environment, progress, &mut to_remove) => result,
+    };
+    if let Some(index) = to_remove
+        && let Err(by_hand) = index.remove().await
+    {
+        progress.say(by_hand);
+    }
+    let (outcome, reason) = match &measured {
+        Ok(()) => outcome_of(&session),
+        Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
+        Err(error) => (Outcome::Failed, Some(format!("{error:#}"))),
+    };
+    session.end(outcome, reason.clone())?;
+    if session.document.phases.is_empty() {
+        // Nothing was measured: there is nothing to show but the error.
+        return measured;
+    }
+    let results = Results::derive(&mut session)?;
+    results.show(&session, &args.output, progress)?;
+    measured?;
+    match outcome {
+        Outcome::Invalid => Err(crate::exit::Inconsistent(reason.unwrap_or_default()).into()),
+        _ => Ok(()),
+    }
+}
+
+async fn measure(
+    session: &mut Session,
+    args: &DoctorArgs,
+    environment: &Environment,
+    progress: Progress,
+    to_remove: &mut Option<existing::ForeignIndex>,
+) -> Result<()> {
+    match &args.target {
+        Some(uri) => existing::run(session, uri, &args.existing, progress, to_remove).await,
+        None => demo::run(session, &args.demo, environment, progress).await,
+    }
+}
+
+/// A trace must account for every event it saw.
+fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
+    let unaccounted = session.document.phases.iter().find_map(|phase| {
+        let trace = phase.trace.as_ref()?;
+        (trace.seen != trace.written + trace.lost).then(|| {
+            format!(
+                "the trace of \"{}\" does not add up: {} events seen, {} written, {} lost",
+                phase.name, trace.seen, trace.written, trace.lost
+            )
+        })
+    });
+    match unaccounted {
+        Some(reason) => (Outcome::Invalid, Some(reason)),
+        None => (Outcome::Ok, None),
+    }
+}
+
+/// Arguments fit to be stored: connection strings without user and password.
+pub fn stored_arguments(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    arguments
+        .map(|a| if a.contains("://") { redact_uri(&a) } else { a })
+        .collect()
+}

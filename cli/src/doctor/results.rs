@@ -1,0 +1,85 @@
+//! What a run's records say, derived anew from the run directory each time: by `doctor` at its end
+//! and by `report` later, so that both always agree.
+
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use seekscope_pattern::{PhaseAnalysis, analyse};
+use seekscope_report::{ReportInput, html, terminal};
+
+use super::comparison::{Analysed, compare};
+use super::{findings, summary};
+use crate::args::OutputArgs;
+use crate::progress::Progress;
+use crate::session::{Records, Session};
+
+/// See the module.
+pub struct Results {
+    records: Records,
+    analyses: Vec<PhaseAnalysis>,
+}
+
+impl Results {
+    /// Reads the records, fills in findings and summary, writes `report.html`.
+    pub fn derive(session: &mut Session) -> Result<Self> {
+        let records = Records::read(&session.directory)?;
+        let analyses = analyse(&session.document.phases, &records.events);
+        let phases: Vec<Analysed<'_>> = session
+            .document
+            .phases
+            .iter()
+            .zip(&analyses)
+            .map(|(phase, analysis)| Analysed {
+                phase,
+                analysis,
+                files: &records.files,
+            })
+            .collect();
+        let comparisons = compare(&phases);
+        let found = findings::find(&phases, &comparisons, session.document.device.as_ref());
+        let figures = summary::summary(&phases, &comparisons);
+        session.document.findings = found;
+        session.document.summary = figures;
+        session.save()?;
+        let results = Self { records, analyses };
+        session
+            .directory
+            .save_report(&html::render(&results.input(session)))?;
+        Ok(results)
+    }
+
+    fn input<'a>(&'a self, session: &'a Session) -> ReportInput<'a> {
+        ReportInput {
+            document: &session.document,
+            files: &self.records.files,
+            analyses: &self.analyses,
+            events: &self.records.events,
+        }
+    }
+
+    /// Prints tables, or JSON, on stdout.
+    pub fn show(&self, session: &Session, output: &OutputArgs, progress: Progress) -> Result<()> {
+        let report = session.directory.report_path();
+        if output.json {
+            let run_dir = session.directory.path().display().to_string();
+            print_json(&summary::document(&session.document, &run_dir))?;
+        } else {
+            print(&terminal::render(&self.input(session), progress.width()))?;
+        }
+        progress.say(format!("Report: {}", report.display()));
+        Ok(())
+    }
+}
+
+/// Prints one JSON document.
+fn print_json(value: &serde_json::Value) -> Result<()> {
+    print(&format!("{value:#}\n"))
+}
+
+fn print(text: &str) -> Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // The reader of a pipe (head, less) may have had enough: that is success.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => other.context("cannot write to stdout"),
+    }
+}

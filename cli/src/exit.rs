@@ -1,0 +1,42 @@
+//! Exit codes, and which error means which. They are part of the interface: never renumber.
+
+use std::process::ExitCode;
+
+use seekscope_server::{LocalServerError, ServerError};
+use seekscope_trace::TraceError;
+
+/// A signal asked us to stop. Not a failure: the partial run is kept.
+#[derive(Debug, thiserror::Error)]
+#[error("interrupted by {0}")]
+pub struct Interrupted(pub &'static str);
+
+/// Input that clap cannot judge, such as a malformed key pattern.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Usage(pub String);
+
+/// The measurement contradicts itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Inconsistent(pub String);
+
+/// The exit code for an error.
+pub fn code_of(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
+}
+
+fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
+    if cause.is::<Usage>() {
+        Some(2)
+    } else if cause.is::<ServerError>() || cause.is::<LocalServerError>() {
+        Some(3)
+    } else if matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. })) {
+        Some(4)
+    } else if cause.is::<Inconsistent>() {
+        Some(5)
+    } else if cause.is::<Interrupted>() {
+        Some(130)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,61 @@
+//! The `seekscope` binary: arguments, wiring, exit codes. See ARCHITECTURE.md for the map.
+
+#![allow(
+    unreachable_pub,
+    reason = "a binary has no outside: pub means used by another module"
+)]
+
+mod args;
+mod clean;
+mod doctor;
+mod environment;
+mod exit;
+mod process_title;
+mod progress;
+mod report_command;
+mod session;
+mod signals;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use args::{Cli, Command};
+use environment::Environment;
+use progress::Progress;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let arguments = doctor::stored_arguments(std::env::args().skip(1));
+    process_title::hide_credentials();
+    match run(&cli.command, arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "seekscope: {error:#}");
+            exit::code_of(&error)
+        }
+    }
+}
+
+fn run(command: &Command, arguments: Vec<String>) -> Result<()> {
+    let environment = Environment::read();
+    match command {
+        Command::Doctor(args) => {
+            clean::offer(&environment, Progress::new(args.output.quiet))?;
+            runtime()?.block_on(doctor::run(args, &environment, arguments))
+        }
+        Command::Report(args) => report_command::run(args),
+        Command::Clean(args) => clean::run(args, &environment),
+    }
+}
+
+/// Two workers do: waiting for one server, and listening for signals.
+fn runtime() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("cannot start the asynchronous runtime")
+}

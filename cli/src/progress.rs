@@ -1,0 +1,85 @@
+//! What a person sees while waiting: steps and bars, on stderr.
+
+use std::io::{IsTerminal, Write, stderr, stdout};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Where talk goes. On a terminal steps become bars; elsewhere each step is one line.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    quiet: bool,
+    terminal: bool,
+}
+
+impl Progress {
+    /// Quiet means no progress and no hints.
+    pub fn new(quiet: bool) -> Self {
+        Self {
+            quiet,
+            terminal: stderr().is_terminal(),
+        }
+    }
+
+    /// Characters per line of tables on stdout. A file or pipe gets wide ones.
+    pub fn width(&self) -> u16 {
+        let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| size.ws_col);
+        if columns == 0 { 160 } else { columns.max(80) }
+    }
+
+    /// A line for people.
+    pub fn say(&self, text: impl AsRef<str>) {
+        if !self.quiet {
+            // A closed stderr is no reason to fail.
+            let _ = writeln!(stderr(), "{}", text.as_ref());
+        }
+    }
+
+    /// A step of unknown length.
+    pub fn step(&self, text: impl Into<String>) -> Step {
+        self.bar(text.into(), None)
+    }
+
+    /// A step that counts up to `total` things.
+    pub fn counted(&self, text: impl Into<String>, total: u64) -> Step {
+        self.bar(text.into(), Some(total))
+    }
+
+    fn bar(&self, text: String, total: Option<u64>) -> Step {
+        if self.quiet || !self.terminal {
+            self.say(format!("  {text}"));
+            return Step(ProgressBar::with_draw_target(
+                total,
+                ProgressDrawTarget::hidden(),
+            ));
+        }
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
+        let template = match total {
+            Some(_) => "  {spinner} {msg} [{bar:30}] {human_pos}/{human_len} {per_sec}, {eta} left",
+            None => "  {spinner} {msg} {elapsed}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar.set_message(text);
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Step(bar)
+    }
+}
+
+/// A step under way; its line disappears from the terminal when it is dropped.
+#[derive(Debug)]
+pub struct Step(ProgressBar);
+
+impl Step {
+    /// Counts.
+    pub fn at(&self, position: u64) {
+        self.0.set_position(position);
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,153 @@
+//! A run under way: its directory and document, saved after every step, ended exactly once.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use seekscope_run::{
+    FileRecord, IndexBuild, IoEvent, Limitation, Outcome, PathState, Phase, RunDirectory,
+    RunDocument, monotonic_ns,
+};
+use seekscope_server::FileMap;
+
+/// See the module.
+pub struct Session {
+    pub directory: RunDirectory,
+    pub document: RunDocument,
+    /// Which file is which, once the server has told.
+    pub file_map: Option<FileMap>,
+    /// Files of later traces get numbers from here on, so that numbers stay unique in the run.
+    pub next_file_id: Arc<AtomicU32>,
+    /// The phase under way. It lives here because an interrupted phase must survive the future
+    /// that was measuring it.
+    open_phase: Arc<Mutex<Option<OpenPhase>>>,
+}
+
+/// A phase that has begun; complete once its measurement was dropped.
+pub struct OpenPhase {
+    pub phase: Phase,
+    /// Why its trace is missing although it was begun.
+    pub trace_failure: Option<String>,
+}
+
+/// `./seekscope-runs/COMMAND-DATE-TIME`, in UTC.
+fn default_folder(command: &str) -> PathBuf {
+    let now = jiff::Timestamp::now();
+    Path::new("seekscope-runs").join(format!("{command}-{}", now.strftime("%Y%m%d-%H%M%S")))
+}
+
+impl Session {
+    /// Creates the run directory.
+    pub fn begin(command: &str, arguments: Vec<String>, out: Option<&Path>) -> Result<Self> {
+        let document = RunDocument::begin(command, arguments);
+        let folder = out.map_or_else(|| default_folder(command), Path::to_path_buf);
+        Ok(Self::reopen(
+            RunDirectory::create(&folder, &document)?,
+            document,
+        ))
+    }
+
+    /// A run that exists.
+    pub fn reopen(directory: RunDirectory, document: RunDocument) -> Self {
+        Self {
+            directory,
+            document,
+            file_map: None,
+            next_file_id: Arc::default(),
+            open_phase: Arc::default(),
+        }
+    }
+
+    /// Saves what is known so far.
+    pub fn save(&self) -> Result<()> {
+        Ok(self.directory.save(&self.document)?)
+    }
+
+    /// Where a measurement puts its phase.
+    pub fn phase_slot(&self) -> Arc<Mutex<Option<OpenPhase>>> {
+        Arc::clone(&self.open_phase)
+    }
+
+    /// Takes over the phase whose measurement has ended, with the index it built.
+    pub fn close_phase(&mut self, index_build: Option<IndexBuild>) -> Result<()> {
+        let open = self
+            .open_phase
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some(OpenPhase {
+            mut phase,
+            trace_failure,
+        }) = open
+        else {
+            return Ok(());
+        };
+        phase.index_build = index_build;
+        if let Some(why) = trace_failure {
+            self.limit(Limitation {
+                what: format!("the trace of \"{}\" is incomplete", phase.name),
+                why,
+                remedy: "run it again; if it happens again, report it".into(),
+            });
+        }
+        self.document.phases.push(phase);
+        self.save()
+    }
+
+    /// Notes something that cannot be done, once.
+    pub fn limit(&mut self, limitation: Limitation) {
+        if !self.document.limitations.contains(&limitation) {
+            self.document.limitations.push(limitation);
+        }
+    }
+
+    /// Marks the end. `reason` says why the outcome is not `ok`.
+    pub fn end(&mut self, outcome: Outcome, reason: Option<String>) -> Result<()> {
+        self.close_phase(None)?;
+        self.document.outcome = outcome;
+        self.document.outcome_reason = reason;
+        self.document.ended_ns = Some(monotonic_ns());
+        self.directory.finish_io()?;
+        self.name_files()?;
+        self.save()
+    }
+
+    /// Adds roles and namespaces to the files of the run.
+    fn name_files(&self) -> Result<()> {
+        let Some(map) = &self.file_map else {
+            return Ok(());
+        };
+        let mut files = self.directory.files()?;
+        for file in files
+            .iter_mut()
+            .filter(|f| f.path_state != PathState::Unresolved)
+        {
+            (file.role, file.namespace) = map.classify(Path::new(&file.path));
+        }
+        if !files.is_empty() {
+            self.directory.save_files(&files)?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything a reader of a run works from.
+#[derive(Debug)]
+pub struct Records {
+    pub files: Vec<FileRecord>,
+    pub events: Vec<IoEvent>,
+}
+
+impl Records {
+    /// Reads the records of a finished run; events in order of their start.
+    pub fn read(directory: &RunDirectory) -> Result<Self> {
+        let files = directory.files()?;
+        let mut events = Vec::new();
+        directory
+            .for_each_event(|e| events.push(*e))
+            .context("while reading the events of the run")?;
+        events.sort_by_key(|e| e.t_ns);
+        Ok(Self { files, events })
+    }
+}

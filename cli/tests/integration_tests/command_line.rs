@@ -1,0 +1,103 @@
+use crate::support::{Bench, run_document, stderr};
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let bench = Bench::new();
+    for command in ["doctor", "report", "clean"] {
+        let output = bench.seekscope(&[command, "--help"]).output().unwrap();
+        let help = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success() && help.matches(&format!("  seekscope {command}")).count() >= 2,
+            "{help}"
+        );
+    }
+}
+
+#[test]
+fn usage_errors_end_with_2() {
+    let bench = Bench::new();
+    for arguments in [
+        &["doctor", "--docs", "many"][..],
+        &["doctor", "--collection", "a.b"],
+        &["frobnicate"],
+        &["doctor", "mongodb://127.0.0.1:1/", "--collection", "nodot"],
+        &[
+            "doctor",
+            "mongodb://127.0.0.1:1/",
+            "--collection",
+            "a.b",
+            "--index",
+            "{i: ",
+        ],
+        &[
+            "doctor",
+            "mongodb://127.0.0.1:1/",
+            "--collection",
+            "a.b",
+            "--index",
+            "{}",
+        ],
+    ] {
+        let output = bench.seekscope(arguments).output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn an_unreachable_server_ends_with_3_and_keeps_the_secret() {
+    let bench = Bench::new();
+    let uri = "mongodb://anna:pa55%40word@127.0.0.1:1/?serverSelectionTimeoutMS=500";
+    let output = bench
+        .seekscope(&["doctor", uri, "--out", "run"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("127.0.0.1:1"),
+        "{}",
+        stderr(&output)
+    );
+    let document = run_document(&bench.path("run"));
+    assert_eq!(document["outcome"], "failed");
+    for text in [stderr(&output), document.to_string()] {
+        assert!(!text.contains("pa55"), "{text}");
+    }
+}
+
+#[test]
+fn the_password_is_not_in_the_process_list() {
+    let bench = Bench::new();
+    // A listener that never answers keeps the connection attempt going.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("mongodb://anna:pa55word@{}/", silent.local_addr().unwrap());
+    let mut child = bench
+        .seekscope(&["doctor", &uri, "--out", "run"])
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    let line = std::fs::read(format!("/proc/{}/cmdline", child.id())).unwrap();
+    let line = String::from_utf8_lossy(&line).into_owned();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(
+        line.contains("mongodb://") && !line.contains("pa55word"),
+        "{line}"
+    );
+}
+
+#[test]
+fn report_refuses_what_is_no_run() {
+    let bench = Bench::new();
+    let output = bench.seekscope(&["report", "."]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("not a run directory"),
+        "{}",
+        stderr(&output)
+    );
+}

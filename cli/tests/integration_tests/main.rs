@@ -1,0 +1,19 @@
+//! The binary as its users run it: on a real server, with real eBPF programs.
+//!
+//! `./x test` builds the release binary and installs the server and the instruments, and names them
+//! in the environment; without it these tests find both where `./x` puts them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "a test helper that fails is a failed test; nobody depends on a test"
+)]
+
+mod command_line;
+mod demo;
+mod existing_server;
+mod interruption;
+mod permissions;
+mod support;

@@ -1,0 +1,74 @@
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::{Bench, machine, server_binary, stderr};
+
+/// As a user without any privilege: no tracing, no throttle, but a run that says so.
+#[test]
+fn without_root_it_measures_what_it_can_and_says_the_rest() {
+    let _machine = machine();
+    // In /tmp, because a normal user cannot enter root's folders; binaries are copied there too.
+    let folder = tempfile::tempdir().unwrap();
+    let everybody = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everybody.clone()).unwrap();
+    let bench = Bench::new();
+    let binary = bench.seekscope(&[]).get_program().to_os_string();
+    for (from, to) in [
+        (binary.as_ref(), "seekscope"),
+        (server_binary().as_path(), "secantusd-rs"),
+    ] {
+        std::fs::copy(from, folder.path().join(to)).unwrap();
+        std::fs::set_permissions(folder.path().join(to), everybody.clone()).unwrap();
+    }
+    let output = Command::new("setpriv")
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+        ])
+        .arg(folder.path().join("seekscope"))
+        .args([
+            "doctor",
+            "--docs",
+            "2000",
+            "--repeats",
+            "1",
+            "--out",
+            "run",
+            "--json",
+            "--server-binary",
+            "./secantusd-rs",
+        ])
+        .current_dir(folder.path())
+        .env("XDG_STATE_HOME", folder.path().join("state"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let limitations = document["limitations"].as_array().unwrap();
+    for (what, remedy) in [("not traced", "CAP_BPF"), ("no slow disk", "root")] {
+        let found = limitations
+            .iter()
+            .find(|l| l["what"].as_str().unwrap().contains(what));
+        let found = found.unwrap_or_else(|| panic!("{what}: {limitations:?}"));
+        assert!(
+            found["remedy"].as_str().unwrap().contains(remedy),
+            "{found}"
+        );
+    }
+    let phases = document["summary"]["phases"].as_array().unwrap();
+    assert_eq!(phases.len(), 2);
+    for phase in phases {
+        assert!(phase["reads"].is_null(), "unknown is not zero");
+        assert!(phase["build_s"][0].as_f64() > Some(0.0));
+        // The kernel's own counters need no privilege.
+        assert!(phase["process_io"]["read_call_bytes"].as_u64() > Some(0));
+        assert!(
+            phase["page_cache_before"]
+                .as_str()
+                .unwrap()
+                .starts_with("cold")
+        );
+    }
+}

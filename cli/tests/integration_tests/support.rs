@@ -1,0 +1,213 @@
+//! Running seekscope and a server for tests.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn from_environment(name: &str, below_cache: &str) -> PathBuf {
+    std::env::var_os(name).map_or_else(
+        || {
+            PathBuf::from(std::env::var_os("HOME").unwrap())
+                .join(".cache/seekscope")
+                .join(below_cache)
+        },
+        PathBuf::from,
+    )
+}
+
+/// Taken by tests that look at the whole machine (processes, cgroups, eBPF programs) or load it:
+/// one at a time.
+pub fn machine() -> MutexGuard<'static, ()> {
+    static MACHINE: Mutex<()> = Mutex::new(());
+    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The local server program.
+pub fn server_binary() -> PathBuf {
+    from_environment("SEEKSCOPE_TEST_SERVER", "tools/bin/secantusd-rs")
+}
+
+/// A folder on a real disk, with the state that seekscope keeps for its user in it.
+pub struct Bench {
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        // /tmp may be memory; cargo's folder for test files lies where the build does.
+        let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        std::fs::create_dir_all(parent).unwrap();
+        Self {
+            folder: tempfile::tempdir_in(parent).unwrap(),
+        }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `seekscope ARGUMENTS`, with its state in this folder.
+    pub fn seekscope(&self, arguments: &[&str]) -> Command {
+        let binary = std::env::var_os("SEEKSCOPE_TEST_BINARY").map_or_else(
+            || PathBuf::from(env!("CARGO_BIN_EXE_seekscope")),
+            PathBuf::from,
+        );
+        let mut command = Command::new(binary);
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("XDG_STATE_HOME", self.path("state"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// The small demonstration into `OUT`.
+    pub fn demo(&self, out: &str, documents: u32, more: &[&str]) -> Command {
+        let mut command = self.seekscope(&["doctor", "--out", out]);
+        command.args(["--docs", &documents.to_string()]).args(more);
+        command.arg("--server-binary").arg(server_binary());
+        command
+    }
+
+    /// Names that this folder, the lease folder and the cgroup tree hold beyond `expected`.
+    pub fn leftovers(&self, expected: &[&str]) -> Vec<String> {
+        let names = |folder: &Path| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            entries.map(|e| e.path().display().to_string()).collect()
+        };
+        let mut found = names(self.folder.path());
+        found.retain(|path| {
+            let name = path.rsplit('/').next().unwrap();
+            name != "state" && !expected.contains(&name)
+        });
+        found.extend(names(&self.path("state/seekscope/leases")));
+        for group in ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"] {
+            found.extend(
+                names(Path::new(group))
+                    .into_iter()
+                    .filter(|n| n.contains("/seekscope-")),
+            );
+        }
+        let here = self.folder.path().display().to_string();
+        found.extend(processes_naming(&here));
+        found
+    }
+}
+
+/// Command lines of running processes that name a path below `folder`.
+pub fn processes_naming(folder: &str) -> Vec<String> {
+    let own = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter(|e| e.file_name().to_string_lossy() != own)
+        .filter_map(|e| std::fs::read(e.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(folder))
+        .collect()
+}
+
+/// eBPF programs of ours that are loaded anywhere on this host.
+pub fn loaded_programs() -> usize {
+    let mut count = 0;
+    for process in std::fs::read_dir("/proc").unwrap().flatten() {
+        let descriptors = std::fs::read_dir(process.path().join("fdinfo"));
+        for descriptor in descriptors.into_iter().flatten().flatten() {
+            let info = std::fs::read_to_string(descriptor.path()).unwrap_or_default();
+            count += info.lines().filter(|l| l.starts_with("prog_id:")).count();
+        }
+    }
+    count
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs to success and reads the JSON document.
+pub fn json(command: &mut Command) -> Value {
+    let output = command.arg("--json").output().unwrap();
+    assert!(
+        output.status.success(),
+        "{:?}\n{}",
+        output.status,
+        stderr(&output)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+pub fn run_document(out: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(out.join("run.json")).unwrap()).unwrap()
+}
+
+pub fn send(child: &Child, signal: i32) {
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: plain kill(2) on our own child, which has not been waited for.
+    let result = unsafe { libc::kill(pid, signal) };
+    assert_eq!(result, 0);
+}
+
+/// Waits for the end of a child, at most `limit`.
+pub fn wait(child: &mut Child, limit: Duration) -> std::process::ExitStatus {
+    let end = Instant::now() + limit;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(Instant::now() < end, "still running after {limit:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A server that is not seekscope's.
+pub struct ForeignServer {
+    child: Child,
+    pub uri: String,
+}
+
+impl ForeignServer {
+    pub fn start(folder: &Path, cache: &str) -> Self {
+        std::fs::create_dir_all(folder).unwrap();
+        let mut child = Command::new(server_binary())
+            .args(["--port", "0", "--host", "127.0.0.1", "--cache-size", cache])
+            .arg("--storage-path")
+            .arg(folder)
+            // Without these it never ends an index build in a small cache.
+            .env(
+                "SECANTUS_WT_CONFIG_EXTRA",
+                "eviction_dirty_trigger=90,eviction_updates_trigger=90",
+            )
+            .env("SECANTUS_DISABLE_OPLOG", "1")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the local server; `./x test` installs it");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap();
+        Self {
+            uri: format!("mongodb://{address}/"),
+            child,
+        }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn stop(mut self) {
+        send(&self.child, libc::SIGTERM);
+        wait(&mut self.child, Duration::from_secs(120));
+    }
+}
+
+impl Drop for ForeignServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

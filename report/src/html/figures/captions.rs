@@ -1,0 +1,149 @@
+//! What stands under a figure: what is drawn, and what its shape means.
+
+use seekscope_pattern::{AccessPattern, Direction, FileAnalysis, PatternKind, Transfers};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{FileRecord, Phase};
+
+use crate::escape::shortened;
+use crate::numbers::format_share;
+
+const NAME_CHARS: usize = 120;
+
+/// What the captions of one file in one phase speak of.
+pub(super) struct CaptionSource<'a> {
+    pub(super) phase: &'a Phase,
+    pub(super) file: &'a FileAnalysis,
+    pub(super) record: Option<&'a FileRecord>,
+    pub(super) stride: usize,
+    pub(super) points: usize,
+    pub(super) unknown_offsets: u64,
+}
+
+impl CaptionSource<'_> {
+    /// Under "file offset over time".
+    pub(super) fn offset(&self) -> String {
+        let mut text = format!("{} on {}. {}", self.calls(), self.place(), self.shape());
+        if self.unknown_offsets > 0 {
+            let count = format_count(self.unknown_offsets);
+            text.push_str(&format!(
+                " {count} calls whose offset is not known are left out."
+            ));
+        }
+        text + &self.sample()
+    }
+
+    /// Under "latency over time".
+    pub(super) fn latency(&self) -> String {
+        let mut text = format!("How long each of these calls took, on the {}.", self.disk());
+        for (calls, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
+            if calls.calls > 0 {
+                text.push_str(&latency_sentence(calls, word));
+            }
+        }
+        text + &self.sample()
+    }
+
+    fn disk(&self) -> String {
+        self.phase.disk.label()
+    }
+
+    fn calls(&self) -> String {
+        let (reads, writes) = (self.file.reads.calls, self.file.writes.calls);
+        match (reads, writes) {
+            (reads, 0) => format!("{} reads", format_count(reads)),
+            (0, writes) => format!("{} writes", format_count(writes)),
+            _ => format!(
+                "{} reads and {} writes",
+                format_count(reads),
+                format_count(writes)
+            ),
+        }
+    }
+
+    fn place(&self) -> String {
+        let Some(record) = self.record else {
+            return format!("a file that was not identified, {}", self.disk());
+        };
+        let name = shortened(record.name(), NAME_CHARS);
+        match &record.namespace {
+            Some(namespace) => {
+                format!(
+                    "{name} ({}), {}",
+                    shortened(namespace, NAME_CHARS),
+                    self.disk()
+                )
+            }
+            None => format!("{name} ({}), {}", record.role.name(), self.disk()),
+        }
+    }
+
+    fn shape(&self) -> String {
+        let word = if self.file.read_pattern.is_some() {
+            "read"
+        } else {
+            "write"
+        };
+        match self.file.main_pattern() {
+            Some(pattern) => shape_sentence(pattern, word),
+            None => {
+                "No call has a known offset and moved bytes, so there is no shape to see.".into()
+            }
+        }
+    }
+
+    fn sample(&self) -> String {
+        if self.stride <= 1 {
+            return String::new();
+        }
+        format!(
+            " The whole picture counts every call; zoomed in, one call in {} is drawn ({} points).",
+            format_count(self.stride as u64),
+            format_count(self.points as u64)
+        )
+    }
+}
+
+fn latency_sentence(calls: &Transfers, word: &str) -> String {
+    let q = &calls.latency_ns;
+    format!(
+        " Half of the {word} took at most {}, 99 % at most {}, the longest {}.",
+        format_ns(q.p50),
+        format_ns(q.p99),
+        format_ns(q.max)
+    )
+}
+
+/// One plain sentence on what the picture shows.
+fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
+    let sequential = format_share(pattern.sequential_share);
+    let far = format_bytes(pattern.seek_bytes.p50);
+    match pattern.kind {
+        PatternKind::Sequential => format!(
+            "A straight diagonal: the file is {word} in order ({sequential} of the steps go on \
+             where the last {word} ended, or just after), which suits any disk."
+        ),
+        PatternKind::Random => format!(
+            "A cloud: the {word}s jump through the file ({sequential} of the steps go on where \
+             the last {word} ended; a jump spans {far} at the median), so the disk pays for a seek \
+             nearly every time."
+        ),
+        PatternKind::Strided => {
+            let stride = pattern.stride_bytes.map_or(0, i64::unsigned_abs);
+            let way = if pattern.direction == Direction::Backward {
+                " backward"
+            } else {
+                ""
+            };
+            format!(
+                "A thin line: the {word}s advance{way} in equal steps of {} and leave out what lies \
+                 between.",
+                format_bytes(stride)
+            )
+        }
+        PatternKind::Mixed => format!(
+            "Stretches in order, broken by jumps: {sequential} of the steps go on where the last \
+             {word} ended; a jump spans {far} at the median."
+        ),
+        PatternKind::Few => "Too few calls to speak of a pattern.".into(),
+    }
+}

@@ -1,0 +1,32 @@
+//! Findings and records, made readable: on the terminal and as an HTML report.
+//!
+//! Works from a run's records alone and computes no statistic of its own beyond reading quantiles
+//! off for a curve: what is shown is what `pattern` and the findings say.
+
+mod comparison;
+mod escape;
+pub mod html;
+mod numbers;
+pub mod terminal;
+mod wording;
+
+use seekscope_pattern::PhaseAnalysis;
+use seekscope_run::{FileRecord, IoEvent, RunDocument};
+
+/// Everything a report is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportInput<'a> {
+    pub document: &'a RunDocument,
+    pub files: &'a [FileRecord],
+    /// One per phase of the document, in its order.
+    pub analyses: &'a [PhaseAnalysis],
+    /// All events of the run, in order of time.
+    pub events: &'a [IoEvent],
+}
+
+impl<'a> ReportInput<'a> {
+    /// The file with this id, if the run knows it.
+    pub(crate) fn file(&self, file_id: u32) -> Option<&'a FileRecord> {
+        self.files.iter().find(|file| file.file_id == file_id)
+    }
+}

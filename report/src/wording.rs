@@ -1,0 +1,107 @@
+//! Sentences that the terminal and the HTML report share.
+
+use seekscope_run::units::format_count;
+use seekscope_run::{Disk, Gain, Outcome, RunDocument, TraceFacts};
+
+use crate::numbers::{format_number, format_share};
+
+/// Is there something that must be known before any figure is believed?
+pub(crate) fn has_reservations(document: &RunDocument) -> bool {
+    lost_events(document)
+        .or_else(|| emulated_disks(document))
+        .is_some()
+}
+
+/// One word for how the run ended, for style sheets and scripts.
+pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
+    match document.outcome {
+        Outcome::Ok if events_lost(document) > 0 => "lossy",
+        Outcome::Ok => "ok",
+        Outcome::Partial => "partial",
+        Outcome::Failed => "failed",
+        Outcome::Invalid => "invalid",
+    }
+}
+
+/// What a reader must know before believing any number below, in words.
+pub(crate) fn outcome(document: &RunDocument) -> String {
+    let reason = document
+        .outcome_reason
+        .as_deref()
+        .unwrap_or("no reason was recorded");
+    let mut sentences = vec![match document.outcome {
+        Outcome::Ok if events_lost(document) > 0 => "Finished run, with gaps.".to_string(),
+        Outcome::Ok => "Complete run: everything asked for was measured.".to_string(),
+        Outcome::Partial => {
+            format!("Partial run ({reason}): what is here is true, but not all of it is here.")
+        }
+        Outcome::Failed => format!("Failed run: {reason}."),
+        Outcome::Invalid => {
+            format!("Invalid run: a check on the measurement itself failed ({reason}).")
+        }
+    }];
+    sentences.extend(lost_events(document));
+    sentences.extend(emulated_disks(document));
+    sentences.join(" ")
+}
+
+fn traces(document: &RunDocument) -> impl Iterator<Item = &TraceFacts> {
+    document
+        .phases
+        .iter()
+        .filter_map(|phase| phase.trace.as_ref())
+}
+
+fn events_lost(document: &RunDocument) -> u64 {
+    traces(document).map(|trace| trace.lost).sum()
+}
+
+fn lost_events(document: &RunDocument) -> Option<String> {
+    let lost = events_lost(document);
+    let seen: u64 = traces(document).map(|trace| trace.seen).sum();
+    (lost > 0).then(|| {
+        format!(
+            "Events were lost: {} of {} ({}); counts and patterns below miss them.",
+            format_count(lost),
+            format_count(seen),
+            format_share(lost as f64 / seen.max(1) as f64)
+        )
+    })
+}
+
+fn emulated_disks(document: &RunDocument) -> Option<String> {
+    let disks: Vec<&Disk> = document.phases.iter().map(|phase| &phase.disk).collect();
+    let mut labels: Vec<String> = Vec::new();
+    for label in disks
+        .iter()
+        .filter(|disk| disk.is_emulated())
+        .map(|disk| disk.label())
+    {
+        if !labels.contains(&label) {
+            labels.push(label);
+        }
+    }
+    if labels.is_empty() {
+        return None;
+    }
+    let share = if disks.iter().all(|disk| disk.is_emulated()) {
+        "All"
+    } else {
+        "Some"
+    };
+    Some(format!(
+        "{share} phases ran on an emulated disk, whose reads the kernel throttled: {}.",
+        labels.join("; ")
+    ))
+}
+
+/// `29.3 s per scan (between 28.9 and 29.7)`.
+pub(crate) fn gain(gain: &Gain) -> String {
+    format!(
+        "{} {} (between {} and {})",
+        format_number(gain.value),
+        gain.unit,
+        format_number(gain.low),
+        format_number(gain.high)
+    )
+}

@@ -1,0 +1,143 @@
+//! The report as a document: what it says, and what it never lets through.
+
+#[path = "../../examples/sample_report/synthetic.rs"]
+mod synthetic;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use seekscope_pattern::analyse;
+use seekscope_report::{ReportInput, html};
+use seekscope_run::{Outcome, RunDocument};
+use sha2::{Digest, Sha256};
+use synthetic::{HOSTILE_NAMES, SyntheticRun};
+
+fn render(run: &SyntheticRun) -> String {
+    let analyses = analyse(&run.document.phases, &run.events);
+    html::render(&ReportInput {
+        document: &run.document,
+        files: &run.files,
+        analyses: &analyses,
+        events: &run.events,
+    })
+}
+
+/// The text between the first `open` and the next `close`; empty when there is none.
+fn between<'a>(page: &'a str, open: &str, close: &str) -> &'a str {
+    let rest = page.split_once(open).map_or("", |(_, rest)| rest);
+    rest.split_once(close).map_or("", |(inside, _)| inside)
+}
+
+/// The visible part: without the style, the data and the script.
+fn markup(page: &str) -> &str {
+    between(page, "<body>", "<script")
+}
+
+fn first_line(page: &str) -> &str {
+    between(page, "<p class=\"outcome\"", "</p>")
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let page = render(&synthetic::run(400, true));
+    let markup = markup(&page);
+    assert!(markup.len() > 10_000);
+    for name in HOSTILE_NAMES {
+        assert!(!markup.contains(name), "{name} got through");
+    }
+    for element in ["<img", "<svg", "<script", "</script", "</title", "<style"] {
+        assert!(!markup.contains(element), "{element}");
+    }
+    assert!(markup.contains("&lt;img src=x onerror=&quot;window.hacked=1&quot;&gt;"));
+    assert!(markup.contains("abc\\u{202e}fdp.tw"));
+    let outside_bundle = page.replace(between(&page, "<style>", "</style>"), "");
+    let script_start = outside_bundle.rfind("<script>").unwrap();
+    assert!(!outside_bundle[..script_start].chars().any(char::is_control));
+    for attribute in [" src=\"", " href=\"", " style=\"", "http-equiv=\"refresh"] {
+        assert!(!markup.contains(attribute), "{attribute}");
+    }
+}
+
+#[test]
+fn the_policy_names_the_one_script_and_the_one_style() {
+    let page = render(&synthetic::run(400, false));
+    let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
+    let script = page
+        .rsplit_once("<script>")
+        .unwrap()
+        .1
+        .split_once("</script>")
+        .unwrap()
+        .0;
+    let style = between(&page, "<style>", "</style>");
+    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
+    assert_eq!(
+        policy,
+        format!(
+            "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
+            hash(script),
+            hash(style)
+        )
+    );
+    assert_eq!(page.matches("<script>").count(), 1);
+}
+
+#[test]
+fn a_run_says_how_it_ended_in_its_first_line() {
+    let mut run = synthetic::run(400, false);
+    let complete = render(&run);
+    assert!(first_line(&complete).contains("Complete run"));
+    assert!(first_line(&complete).contains("emulated hdd (150 IOPS, 150 MB/s)"));
+    if let Some(trace) = &mut run.document.phases[1].trace {
+        trace.lost = 12;
+        trace.seen += 12;
+    }
+    let lossy = render(&run);
+    assert!(first_line(&lossy).contains("Events were lost: 12 of 412 (2.9 %)"));
+    assert!(!first_line(&lossy).contains("Complete"));
+    run.document.outcome = Outcome::Partial;
+    run.document.outcome_reason = Some("interrupted".into());
+    assert!(first_line(&render(&run)).contains("Partial run (interrupted)"));
+}
+
+#[test]
+fn what_was_not_measured_is_never_zero() {
+    let mut run = synthetic::run(400, false);
+    let phase = &mut run.document.phases[0];
+    phase.trace = None;
+    phase.process_io = None;
+    phase.index_build = None;
+    let (from, to) = (phase.started_ns, phase.ended_ns);
+    run.events
+        .retain(|event| event.t_ns < from || event.t_ns >= to);
+    let page = render(&run);
+    let comparison = between(&page, "<section id=\"comparison\">", "</section>");
+    assert!(comparison.len() > 1000);
+    for row in comparison
+        .split("<tr>")
+        .filter(|row| row.contains("scope=\"row\""))
+        .skip(4)
+    {
+        let first_cell = between(row, "<td", "</td>");
+        assert!(first_cell.contains("class=\"missing\""), "{row}");
+    }
+    assert!(page.contains("No figure: not traced (see limitations)"));
+}
+
+#[test]
+fn a_run_that_measured_nothing_is_still_a_report() {
+    let document = RunDocument::begin("doctor", Vec::new());
+    let page = render(&SyntheticRun {
+        document,
+        files: Vec::new(),
+        events: Vec::new(),
+    });
+    assert!(first_line(&page).contains("Partial run (the run has not ended)"));
+    assert!(page.contains("The run has no phases."));
+    assert!(page.contains("No finding"));
+}
+
+#[test]
+fn the_same_run_gives_the_same_report() {
+    let run = synthetic::run(2000, false);
+    assert!(render(&run) == render(&run));
+}

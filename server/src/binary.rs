@@ -1,0 +1,171 @@
+//! Finding a server program to start.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Which program's options and files we deal with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerKind {
+    Mongod,
+    SecantusdRs,
+}
+
+impl ServerKind {
+    /// The program's file name.
+    pub fn program(self) -> &'static str {
+        match self {
+            Self::Mongod => "mongod",
+            Self::SecantusdRs => "secantusd-rs",
+        }
+    }
+
+    /// By file name: a `secantusd…` is that, everything else takes mongod's options
+    /// (`mongod-7.0`, `psmdb`, …).
+    fn of_file_name(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("secantusd") {
+            Self::SecantusdRs
+        } else {
+            Self::Mongod
+        }
+    }
+}
+
+/// A server program that exists and may be executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerBinary {
+    /// Absolute path.
+    pub path: PathBuf,
+    pub kind: ServerKind,
+}
+
+/// Why no server program was found.
+#[derive(Debug, thiserror::Error)]
+pub enum BinaryError {
+    #[error("server binary {path}: {why}; name an executable mongod or secantusd-rs")]
+    Unusable { path: PathBuf, why: String },
+    #[error(
+        "found neither mongod nor secantusd-rs in {searched} directories (PATH and seekscope's own); \
+         install one of them, name it, or give the connection string of a running server"
+    )]
+    NotFound { searched: usize },
+}
+
+impl ServerBinary {
+    /// Takes `explicit` if given; else the first `mongod` in the directories of `search_path` (the
+    /// value of PATH), else the first `secantusd-rs` there or in `extra_directories`.
+    pub fn find(
+        explicit: Option<&Path>,
+        search_path: Option<&OsStr>,
+        extra_directories: &[PathBuf],
+    ) -> Result<Self, BinaryError> {
+        if let Some(path) = explicit {
+            return Self::explicit(path);
+        }
+        let mut directories: Vec<PathBuf> = search_path
+            .map(|p| std::env::split_paths(p).collect())
+            .unwrap_or_default();
+        // An empty or relative entry means the current directory: never run what lies there.
+        directories.retain(|d| d.is_absolute());
+        let on_path = directories.len();
+        directories.extend_from_slice(extra_directories);
+        let first = |kind: ServerKind, directories: &[PathBuf]| {
+            let path = directories
+                .iter()
+                .map(|d| d.join(kind.program()))
+                .find(|p| is_executable(p))?;
+            Some(Self { path, kind })
+        };
+        first(
+            ServerKind::Mongod,
+            directories.get(..on_path).unwrap_or_default(),
+        )
+        .or_else(|| first(ServerKind::SecantusdRs, &directories))
+        .ok_or(BinaryError::NotFound {
+            searched: directories.len(),
+        })
+    }
+
+    fn explicit(path: &Path) -> Result<Self, BinaryError> {
+        let unusable = |why: String| BinaryError::Unusable {
+            path: path.to_path_buf(),
+            why,
+        };
+        let found = path.canonicalize().map_err(|e| unusable(e.to_string()))?;
+        if !is_executable(&found) {
+            return Err(unusable("not an executable file".into()));
+        }
+        // The name as given decides the kind: links such as `mongod -> wrapper` are common.
+        Ok(Self {
+            path: found,
+            kind: ServerKind::of_file_name(path),
+        })
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn program(directory: &Path, name: &str, mode: u32) {
+        fs::create_dir_all(directory).unwrap();
+        fs::write(directory.join(name), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(directory.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn mongod_on_the_path_wins_over_secantusd() {
+        let root = tempfile::tempdir().unwrap();
+        let (a, b, extra) = (
+            root.path().join("a"),
+            root.path().join("b"),
+            root.path().join("extra"),
+        );
+        program(&a, "secantusd-rs", 0o755);
+        program(&b, "mongod", 0o755);
+        program(&extra, "secantusd-rs", 0o755);
+        let search = std::env::join_paths([&a, &b]).unwrap();
+        let found = ServerBinary::find(None, Some(&search), std::slice::from_ref(&extra)).unwrap();
+        assert_eq!(
+            (found.kind, found.path),
+            (ServerKind::Mongod, b.join("mongod"))
+        );
+
+        fs::set_permissions(b.join("mongod"), fs::Permissions::from_mode(0o644)).unwrap();
+        let found = ServerBinary::find(None, Some(&search), std::slice::from_ref(&extra)).unwrap();
+        assert_eq!(
+            (found.kind, found.path),
+            (ServerKind::SecantusdRs, a.join("secantusd-rs"))
+        );
+
+        let found = ServerBinary::find(None, None, std::slice::from_ref(&extra)).unwrap();
+        assert_eq!(found.path, extra.join("secantusd-rs"));
+        assert!(matches!(
+            ServerBinary::find(None, None, &[]),
+            Err(BinaryError::NotFound { searched: 0 })
+        ));
+    }
+
+    #[test]
+    fn an_explicit_path_must_be_executable() {
+        let root = tempfile::tempdir().unwrap();
+        program(root.path(), "mongod-7.0", 0o755);
+        program(root.path(), "secantusd", 0o644);
+        let found = ServerBinary::find(Some(&root.path().join("mongod-7.0")), None, &[]).unwrap();
+        assert_eq!(found.kind, ServerKind::Mongod);
+        let refused = ServerBinary::find(Some(&root.path().join("secantusd")), None, &[]);
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("not an executable file")
+        );
+    }
+}

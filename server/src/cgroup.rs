@@ -1,0 +1,259 @@
+//! Where the kernel's control groups are mounted and which of them limits I/O.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The host's control-group mounts, or a made-up tree in tests.
+#[derive(Debug, Clone)]
+pub struct CgroupTree {
+    blkio: Option<Mount>,
+    unified: Option<Mount>,
+    proc_root: PathBuf,
+}
+
+#[derive(Debug, Clone)]
+struct Mount {
+    point: PathBuf,
+    /// The group that is visible as `point` (not "/" in a container).
+    root: PathBuf,
+}
+
+/// The hierarchy that limits I/O.
+#[derive(Debug, Clone)]
+pub(crate) enum Controller {
+    V1 {
+        point: PathBuf,
+        root: PathBuf,
+        proc_root: PathBuf,
+    },
+    V2 {
+        point: PathBuf,
+        root: PathBuf,
+        proc_root: PathBuf,
+    },
+}
+
+impl CgroupTree {
+    /// What is mounted, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests).
+    pub fn discover(proc_root: &Path) -> Self {
+        let text = fs::read_to_string(proc_root.join("self/mountinfo")).unwrap_or_default();
+        let mut tree = Self {
+            blkio: None,
+            unified: None,
+            proc_root: proc_root.to_path_buf(),
+        };
+        for line in text.lines() {
+            let Some((left, right)) = line.split_once(" - ") else {
+                continue;
+            };
+            let left: Vec<&str> = left.split(' ').collect();
+            let right: Vec<&str> = right.split(' ').collect();
+            let ([_, _, _, root, point, ..], [kind, _, options, ..]) = (&left[..], &right[..])
+            else {
+                continue;
+            };
+            let mount = Mount {
+                point: unescape(point),
+                root: unescape(root),
+            };
+            match *kind {
+                "cgroup" if options.split(',').any(|o| o == "blkio") => tree.blkio = Some(mount),
+                "cgroup2" => tree.unified = Some(mount),
+                _ => {}
+            }
+        }
+        tree
+    }
+
+    #[cfg(test)]
+    pub(crate) fn none() -> Self {
+        Self {
+            blkio: None,
+            unified: None,
+            proc_root: "/proc".into(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn v1(point: &Path, proc_root: &Path) -> Self {
+        let mount = Mount {
+            point: point.into(),
+            root: "/".into(),
+        };
+        Self {
+            blkio: Some(mount),
+            unified: None,
+            proc_root: proc_root.into(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn v2(point: &Path, proc_root: &Path) -> Self {
+        let mount = Mount {
+            point: point.into(),
+            root: "/".into(),
+        };
+        Self {
+            blkio: None,
+            unified: Some(mount),
+            proc_root: proc_root.into(),
+        }
+    }
+
+    /// A controller is bound to one hierarchy at a time; v2 is preferred where it has `io`.
+    pub(crate) fn io_controller(&self) -> Option<Controller> {
+        let proc_root = self.proc_root.clone();
+        let unified = self
+            .unified
+            .as_ref()
+            .filter(|mount| has_word(&mount.point.join("cgroup.controllers"), "io"));
+        match (unified, &self.blkio) {
+            (Some(Mount { point, root }), _) => Some(Controller::V2 {
+                point: point.clone(),
+                root: root.clone(),
+                proc_root,
+            }),
+            (None, Some(Mount { point, root })) => Some(Controller::V1 {
+                point: point.clone(),
+                root: root.clone(),
+                proc_root,
+            }),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Controller {
+    fn parts(&self) -> (&Path, &Path, &Path) {
+        match self {
+            Self::V1 {
+                point,
+                root,
+                proc_root,
+            }
+            | Self::V2 {
+                point,
+                root,
+                proc_root,
+            } => (point, root, proc_root),
+        }
+    }
+
+    /// The directory of the topmost group that we see.
+    pub(crate) fn root(&self) -> &Path {
+        self.parts().0
+    }
+
+    /// Makes the controller's files appear in new groups. It stays on for the whole hierarchy:
+    /// another program may have come to rely on it before we end.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        let Self::V2 { point, .. } = self else {
+            return Ok(());
+        };
+        let file = point.join("cgroup.subtree_control");
+        if has_word(&file, "io") {
+            Ok(())
+        } else {
+            fs::write(file, "+io")
+        }
+    }
+
+    /// The directory of the group that a process is in now.
+    pub(crate) fn group_of(&self, pid: u32) -> io::Result<PathBuf> {
+        let (point, root, proc_root) = self.parts();
+        let text = fs::read_to_string(proc_root.join(pid.to_string()).join("cgroup"))?;
+        let is_ours = |controllers: &str| match self {
+            Self::V1 { .. } => controllers.split(',').any(|c| c == "blkio"),
+            Self::V2 { .. } => controllers.is_empty(),
+        };
+        let path = text.lines().find_map(|line| {
+            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+            is_ours(controllers).then(|| PathBuf::from(path))
+        });
+        let path =
+            path.ok_or_else(|| io::Error::other("the process is in no group of this hierarchy"))?;
+        let below = path
+            .strip_prefix(root)
+            .or_else(|_| path.strip_prefix("/"))
+            .unwrap_or(&path);
+        Ok(point.join(below))
+    }
+}
+
+/// Moves all threads of a process.
+pub(crate) fn join_group(group: &Path, pid: u32) -> io::Result<()> {
+    fs::OpenOptions::new()
+        .write(true)
+        .open(group.join("cgroup.procs"))
+        .and_then(|mut file| io::Write::write_all(&mut file, pid.to_string().as_bytes()))
+}
+
+/// Is this directory a control group of the running kernel?
+pub(crate) fn is_cgroup(directory: &Path) -> bool {
+    const CGROUP_MAGICS: [u64; 2] = [0x0027_e0eb, 0x6367_7270];
+    let kind = rustix::fs::statfs(directory)
+        .ok()
+        .and_then(|s| u64::try_from(s.f_type).ok());
+    kind.is_some_and(|kind| CGROUP_MAGICS.contains(&kind))
+        && directory.join("cgroup.procs").is_file()
+}
+
+fn has_word(file: &Path, word: &str) -> bool {
+    fs::read_to_string(file).is_ok_and(|text| text.split_ascii_whitespace().any(|w| w == word))
+}
+
+/// mountinfo writes blanks as `\040`.
+fn unescape(text: &str) -> PathBuf {
+    PathBuf::from(text.replace("\\040", " "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(mountinfo: &str, cgroup: &str) -> (tempfile::TempDir, CgroupTree) {
+        let proc_root = tempfile::tempdir().unwrap();
+        for folder in ["self", "12"] {
+            fs::create_dir(proc_root.path().join(folder)).unwrap();
+        }
+        fs::write(proc_root.path().join("self/mountinfo"), mountinfo).unwrap();
+        fs::write(proc_root.path().join("12/cgroup"), cgroup).unwrap();
+        let tree = CgroupTree::discover(proc_root.path());
+        (proc_root, tree)
+    }
+
+    #[test]
+    fn v1_is_found_with_the_group_of_a_process() {
+        let (_root, tree) = tree(
+            "30 23 0:27 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu\n\
+             31 23 0:28 / /sys/fs/cgroup/blkio rw,relatime shared:9 - cgroup cgroup rw,blkio\n\
+             32 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n",
+            "7:blkio:/system.slice/mongod\n0::/\n",
+        );
+        let controller = tree.io_controller().unwrap();
+        assert!(matches!(controller, Controller::V1 { .. }));
+        assert_eq!(controller.root(), Path::new("/sys/fs/cgroup/blkio"));
+        let group = controller.group_of(12).unwrap();
+        assert_eq!(group, Path::new("/sys/fs/cgroup/blkio/system.slice/mongod"));
+    }
+
+    #[test]
+    fn v2_in_a_container() {
+        let unified = tempfile::tempdir().unwrap();
+        fs::write(unified.path().join("cgroup.controllers"), "io\n").unwrap();
+        let line = format!(
+            "32 23 0:29 /docker/a {} rw - cgroup2 cgroup2 rw\n",
+            unified.path().display()
+        );
+        let (_root, tree) = tree(&line, "0::/docker/a/inner\n");
+        let controller = tree.io_controller().unwrap();
+        assert!(matches!(controller, Controller::V2 { .. }));
+        assert_eq!(
+            controller.group_of(12).unwrap(),
+            unified.path().join("inner")
+        );
+        let (_root, nothing) = self::tree("", "");
+        assert!(nothing.io_controller().is_none());
+    }
+}

@@ -1,0 +1,302 @@
+//! Which file of a data directory holds what.
+
+use std::collections::HashMap;
+use std::path::{Component, Path};
+
+use mongodb::bson::{Document, doc};
+use seekscope_run::FileRole;
+
+use crate::namespace::Namespace;
+use crate::replies::{self, TableUse};
+use crate::server::{Server, ServerError};
+
+/// Catalogues of more collections are read up to here; the rest is known by file name only.
+const COLLECTIONS_MAX: usize = 5_000;
+/// A table shared by more collections is described by this many names and a count.
+const NAMES_SHOWN: usize = 4;
+
+/// Why the server's tables are not known by name.
+#[derive(Debug, thiserror::Error)]
+pub enum DataFileError {
+    #[error(
+        "the server has no usable $listCatalog ({catalog}), and without a collection named none is \
+         asked for; name the collection"
+    )]
+    NoCatalog { catalog: ServerError },
+    #[error(
+        "neither $listCatalog ({catalog}) nor collStats ({stats}) tells the files of {namespace}"
+    )]
+    NoStats {
+        namespace: Namespace,
+        catalog: ServerError,
+        stats: ServerError,
+    },
+}
+
+/// From file names to what is in them. An empty map still knows the roles that names tell.
+#[derive(Debug, Clone, Default)]
+pub struct FileMap {
+    tables: HashMap<String, Vec<TableUse>>,
+    /// There were more collections than are read.
+    pub truncated: bool,
+}
+
+impl FileMap {
+    /// Asks the server for its catalogue; where it has none (mongod before 6.0) only for `named`,
+    /// because asking for every collection can take minutes and holds the primary up.
+    pub async fn read(server: &Server, named: Option<&Namespace>) -> Result<Self, DataFileError> {
+        let catalog = match Self::from_server_catalog(server).await {
+            Ok(map) => return Ok(map),
+            Err(error) => error,
+        };
+        let Some(namespace) = named else {
+            return Err(DataFileError::NoCatalog { catalog });
+        };
+        let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
+        match server.command(namespace.database(), command).await {
+            Ok(stats) => {
+                let mut map = Self::default();
+                map.add(replies::collection_stats_tables(
+                    &stats,
+                    &namespace.to_string(),
+                ));
+                Ok(map)
+            }
+            Err(stats) => Err(DataFileError::NoStats {
+                namespace: namespace.clone(),
+                catalog,
+                stats,
+            }),
+        }
+    }
+
+    async fn from_server_catalog(server: &Server) -> Result<Self, ServerError> {
+        let failed = |error| server.error("$listCatalog", &error);
+        let stages = [doc! { "$listCatalog": {} }];
+        let mut cursor = server
+            .database("admin")
+            .aggregate(stages)
+            .await
+            .map_err(failed)?;
+        let mut entries: Vec<Document> = Vec::new();
+        while entries.len() <= COLLECTIONS_MAX && cursor.advance().await.map_err(failed)? {
+            entries.push(cursor.deserialize_current().map_err(failed)?);
+        }
+        Ok(Self::from_catalog(&entries))
+    }
+
+    /// From the documents of `$listCatalog`.
+    pub fn from_catalog(entries: &[Document]) -> Self {
+        let mut map = Self {
+            truncated: entries.len() > COLLECTIONS_MAX,
+            ..Self::default()
+        };
+        for entry in entries.iter().take(COLLECTIONS_MAX) {
+            map.add(replies::catalog_tables(entry));
+        }
+        map
+    }
+
+    fn add(&mut self, tables: Vec<TableUse>) {
+        for table in tables {
+            self.tables
+                .entry(table.ident.clone())
+                .or_default()
+                .push(table);
+        }
+    }
+
+    /// The role of a file and, where known, `database.collection` or `database.collection/index`.
+    /// A file shared by several has their names joined; one shared by very many has none.
+    pub fn classify(&self, path: &Path) -> (FileRole, Option<String>) {
+        match self.uses_of(path) {
+            Some(uses) => (role_of_uses(uses), describe(uses)),
+            None => (role_of_name(path), None),
+        }
+    }
+
+    /// File names (below the data directory, with `.wt`) that hold the collection itself.
+    pub fn collection_file(&self, namespace: &Namespace) -> Option<String> {
+        let namespace = namespace.to_string();
+        let holds = |uses: &[TableUse]| {
+            uses.iter()
+                .any(|u| u.index.is_none() && u.namespace == namespace)
+        };
+        self.tables
+            .iter()
+            .find(|(_, uses)| holds(uses))
+            .map(|(ident, _)| format!("{ident}.wt"))
+    }
+
+    /// Looks for the whole of a table name at the end of the path: `directoryPerDB` and
+    /// `directoryForIndexes` put up to two folders into it.
+    fn uses_of(&self, path: &Path) -> Option<&Vec<TableUse>> {
+        let parts: Vec<String> = names(path.with_extension("").as_path());
+        path.extension().filter(|e| *e == "wt")?;
+        (1..=3.min(parts.len())).rev().find_map(|length| {
+            self.tables
+                .get(&parts.get(parts.len() - length..)?.join("/"))
+        })
+    }
+}
+
+fn names(path: &Path) -> Vec<String> {
+    let normal = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_string_lossy().into_owned()),
+        _ => None,
+    });
+    normal.collect()
+}
+
+fn role_of_uses(uses: &[TableUse]) -> FileRole {
+    if uses.iter().any(|table| table.index.is_none()) {
+        FileRole::Collection
+    } else {
+        FileRole::Index
+    }
+}
+
+fn describe(uses: &[TableUse]) -> Option<String> {
+    let mut names: Vec<String> = uses
+        .iter()
+        .map(|table| match &table.index {
+            Some(index) => format!("{}/{index}", table.namespace),
+            None => table.namespace.clone(),
+        })
+        .collect();
+    names.sort();
+    names.dedup();
+    let more = names.len().saturating_sub(NAMES_SHOWN);
+    names.truncate(NAMES_SHOWN);
+    let text = names.join(", ");
+    match (names.len(), more) {
+        (0, _) => None,
+        (_, 0) => Some(text),
+        _ => Some(format!("{text} and {more} more")),
+    }
+}
+
+/// What WiredTiger's and the servers' naming rules tell.
+fn role_of_name(path: &Path) -> FileRole {
+    let parts = names(path);
+    let (name, folder) = match parts.as_slice() {
+        [.., folder, name] => (name.as_str(), folder.as_str()),
+        [name] => (name.as_str(), ""),
+        [] => return FileRole::Other,
+    };
+    let is_table = name.ends_with(".wt");
+    match name {
+        _ if ["WiredTigerLog.", "WiredTigerPreplog.", "WiredTigerTmplog."]
+            .iter()
+            .any(|p| name.starts_with(p)) =>
+        {
+            FileRole::Journal
+        }
+        "WiredTigerHS.wt" | "WiredTigerLAS.wt" => FileRole::HistoryStore,
+        "_mdb_catalog.wt" | "sizeStorer.wt" | "mongod.lock" | "storage.bson" => FileRole::Metadata,
+        _ if name.starts_with("WiredTiger") => FileRole::Metadata,
+        "secantus_index_entries.wt" => FileRole::Index,
+        _ if is_table && name.starts_with("secantus_documents_sh") => FileRole::Collection,
+        _ if is_table && name.starts_with("secantus_") => FileRole::Metadata,
+        _ if is_table && (name.starts_with("collection-") || folder == "collection") => {
+            FileRole::Collection
+        }
+        _ if is_table && (name.starts_with("index-") || folder == "index") => FileRole::Index,
+        _ => FileRole::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn role(path: &str) -> FileRole {
+        FileMap::default().classify(Path::new(path)).0
+    }
+
+    #[test]
+    fn names_alone_tell_the_role() {
+        for (path, expected) in [
+            ("/d/collection-7-123.wt", FileRole::Collection),
+            ("/d/index-8-123.wt", FileRole::Index),
+            ("/d/sdu/collection/7-123.wt", FileRole::Collection),
+            ("/d/sdu/index/8-123.wt", FileRole::Index),
+            ("/d/journal/WiredTigerLog.0000000001", FileRole::Journal),
+            ("/d/WiredTigerPreplog.0000000001", FileRole::Journal),
+            ("/d/WiredTigerHS.wt", FileRole::HistoryStore),
+            ("/d/WiredTigerLAS.wt", FileRole::HistoryStore),
+            ("/d/WiredTiger.wt", FileRole::Metadata),
+            ("/d/WiredTiger.turtle.set", FileRole::Metadata),
+            ("/d/_mdb_catalog.wt", FileRole::Metadata),
+            ("/d/sizeStorer.wt", FileRole::Metadata),
+            ("/d/mongod.lock", FileRole::Metadata),
+            ("/d/diagnostic.data/metrics.2024", FileRole::Other),
+            ("/d/secantus_documents_sh6.wt", FileRole::Collection),
+            ("/d/secantus_index_entries.wt", FileRole::Index),
+            ("/d/secantus_catalog.wt", FileRole::Metadata),
+            ("/d/server.log", FileRole::Other),
+            ("collection-7.wt", FileRole::Collection),
+            ("/", FileRole::Other),
+        ] {
+            assert_eq!(role(path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_catalogue_names_collections_and_indexes() {
+        let map = FileMap::from_catalog(&[
+            doc! { "ns": "sdu.aged", "ident": "collection-7-1", "idxIdent": { "_id_": "index-8-1" } },
+            doc! { "ns": "b.c", "ident": "b/collection/9-1", "idxIdent": { "i_1": "b/index/10-1" } },
+            doc! { "db": "b", "name": "view", "type": "view" },
+        ]);
+        let at = |path: &str| map.classify(Path::new(path));
+        assert_eq!(
+            at("/d/collection-7-1.wt"),
+            (FileRole::Collection, Some("sdu.aged".into()))
+        );
+        assert_eq!(
+            at("/d/index-8-1.wt"),
+            (FileRole::Index, Some("sdu.aged/_id_".into()))
+        );
+        assert_eq!(
+            at("/d/b/collection/9-1.wt"),
+            (FileRole::Collection, Some("b.c".into()))
+        );
+        assert_eq!(
+            at("/d/b/index/10-1.wt"),
+            (FileRole::Index, Some("b.c/i_1".into()))
+        );
+        assert_eq!(at("/d/collection-7-1.txt"), (FileRole::Other, None));
+        assert_eq!(
+            map.collection_file(&"sdu.aged".parse().unwrap()).as_deref(),
+            Some("collection-7-1.wt")
+        );
+        assert_eq!(map.collection_file(&"sdu.other".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn shared_tables_name_their_users() {
+        let entry = |ns: &str| {
+            doc! {
+                "ns": ns, "ident": "table:secantus_documents_sh6",
+                "idxIdent": { "i_1": "table:secantus_index_entries" },
+            }
+        };
+        let alone = FileMap::from_catalog(&[entry("a.x")]);
+        let path = Path::new("/d/secantus_documents_sh6.wt");
+        assert_eq!(
+            alone.classify(path),
+            (FileRole::Collection, Some("a.x".into()))
+        );
+        let names = ["a.x", "a.y", "a.z", "b.x", "b.y", "b.z"];
+        let shared = FileMap::from_catalog(&names.map(entry));
+        assert_eq!(
+            shared.classify(path).1.as_deref(),
+            Some("a.x, a.y, a.z, b.x and 2 more")
+        );
+        let index = shared.classify(Path::new("/d/secantus_index_entries.wt"));
+        assert_eq!(index.0, FileRole::Index);
+        assert!(!FileMap::from_catalog(&[entry("a.x")]).truncated);
+        assert!(FileMap::from_catalog(&vec![entry("a.x"); 5_001]).truncated);
+    }
+}

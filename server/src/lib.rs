@@ -1,0 +1,36 @@
+//! The server under study: finding or starting it, what it is, its process, its files, its disk.
+//!
+//! Nothing here prints, reads the environment or ends the process; paths that differ between
+//! hosts and tests (`/proc`, `/sys/fs/cgroup`, where private data may lie) come in as arguments.
+//!
+//! Read [`local_server`] first (a server of our own), then [`server`] (any server, by its
+//! connection string).
+
+pub mod binary;
+mod cgroup;
+pub mod data_files;
+mod keeper;
+pub mod leftovers;
+pub mod local_server;
+pub mod namespace;
+pub mod open_files;
+pub mod page_cache;
+pub mod process;
+pub mod redact;
+mod replies;
+pub mod server;
+pub mod slow_disk;
+pub mod tcp_listener;
+pub mod workspace;
+
+pub use binary::{BinaryError, ServerBinary, ServerKind};
+pub use data_files::{DataFileError, FileMap};
+pub use leftovers::{Leftover, Leftovers};
+pub use local_server::{LocalServer, LocalServerError, LocalServerOptions, Stopped};
+pub use namespace::{Namespace, NamespaceError};
+pub use page_cache::{PageCacheError, Residency};
+pub use process::{ProcFs, ProcessError, ProcessIdentity};
+pub use redact::{redact_text, redact_uri};
+pub use server::{Server, ServerError, ServerFacts};
+pub use slow_disk::{CgroupTree, SlowDisk, SlowDiskError, SlowDiskSpec};
+pub use workspace::{Workspace, WorkspaceError};

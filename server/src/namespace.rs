@@ -1,0 +1,116 @@
+//! Names of databases and collections. They come from users and from servers: not to be trusted.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The server's own limits (manual, "Naming Restrictions").
+const DATABASE_MAX_BYTES: usize = 63;
+const NAMESPACE_MAX_BYTES: usize = 255;
+const DATABASE_FORBIDDEN: [char; 6] = ['/', '\\', ' ', '"', '$', '\0'];
+
+/// `database.collection`, both checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Namespace {
+    database: String,
+    collection: String,
+}
+
+/// Why a name is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is not a DATABASE.COLLECTION name: {why}")]
+pub struct NamespaceError {
+    given: String,
+    why: &'static str,
+}
+
+impl Namespace {
+    /// Checks both names.
+    pub fn new(database: &str, collection: &str) -> Result<Self, NamespaceError> {
+        let why = if database.is_empty() || collection.is_empty() {
+            "database and collection must not be empty"
+        } else if database.len() > DATABASE_MAX_BYTES {
+            "the database name is longer than 63 bytes"
+        } else if database.contains(DATABASE_FORBIDDEN) || database.contains('.') {
+            "the database name holds one of / \\ . \" $, a blank or NUL"
+        } else if collection.contains('\0')
+            || collection.starts_with('.')
+            || collection.ends_with('.')
+        {
+            "the collection name holds NUL, or begins or ends with a dot"
+        } else if database.len() + 1 + collection.len() > NAMESPACE_MAX_BYTES {
+            "it is longer than 255 bytes"
+        } else {
+            return Ok(Self {
+                database: database.into(),
+                collection: collection.into(),
+            });
+        };
+        // Names can be as long as a line; an error need not.
+        let given = format!("{database}.{collection}")
+            .chars()
+            .take(100)
+            .collect();
+        Err(NamespaceError { given, why })
+    }
+
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    pub fn collection(&self) -> &str {
+        &self.collection
+    }
+}
+
+impl FromStr for Namespace {
+    type Err = NamespaceError;
+
+    /// Splits at the first dot: collections may have dots in their names, databases not.
+    fn from_str(text: &str) -> Result<Self, NamespaceError> {
+        let (database, collection) = text.split_once('.').unwrap_or((text, ""));
+        Self::new(database, collection)
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.database, self.collection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_dot_separates() {
+        let parsed: Namespace = "sdu.aged.2024".parse().unwrap();
+        assert_eq!(
+            (parsed.database(), parsed.collection()),
+            ("sdu", "aged.2024")
+        );
+        assert_eq!(parsed.to_string(), "sdu.aged.2024");
+    }
+
+    #[test]
+    fn hostile_names_are_refused() {
+        let long = "a".repeat(64);
+        let longer = "b".repeat(255);
+        for name in [
+            "",
+            "sdu",
+            ".x",
+            "sdu.",
+            "a b.c",
+            "a$b.c",
+            "a/b.c",
+            "a.b\0",
+            "a..b",
+            &format!("{long}.c"),
+            &format!("a.{longer}"),
+        ] {
+            let error = name.parse::<Namespace>().unwrap_err();
+            assert!(error.to_string().len() < 600, "{error}");
+        }
+    }
+}

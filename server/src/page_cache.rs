@@ -1,0 +1,166 @@
+//! Evicting our own files from the page cache, and counting what is still there. Needs no root and
+//! leaves the rest of the host's cache alone, unlike `/proc/sys/vm/drop_caches`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::ptr;
+
+use rustix::fs::{Advice, fadvise, fdatasync};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use seekscope_run::CacheState;
+
+/// mincore fills one byte per page; a window bounds that memory.
+const WINDOW_BYTES: u64 = 1 << 30;
+/// Pages that were just touched sit in per-CPU lists for a moment and survive the first try.
+const EVICT_TRIES: u32 = 3;
+
+/// How much of some files is cached. Whole pages are counted, so `resident_bytes` may exceed the
+/// size of small files by part of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Residency {
+    pub files: u64,
+    pub resident_bytes: u64,
+    pub total_bytes: u64,
+}
+
+impl Residency {
+    /// For the record of a phase that began with these files evicted.
+    pub fn cold(&self) -> CacheState {
+        CacheState::Cold {
+            resident_bytes: self.resident_bytes,
+            total_bytes: self.total_bytes,
+        }
+    }
+}
+
+/// Which file could not be evicted or looked at.
+#[derive(Debug, thiserror::Error)]
+#[error("page cache of {path}: {what} failed: {source}; the file must be readable by this user")]
+pub struct PageCacheError {
+    path: PathBuf,
+    what: &'static str,
+    source: io::Error,
+}
+
+/// Writes back and evicts every regular file below `directory` (links are not followed) and says
+/// what stayed. Pages that a process has mapped stay. Blocks until dirty pages are written.
+pub fn evict(directory: &Path) -> Result<Residency, PageCacheError> {
+    let files = files_below(directory)?;
+    let mut result = resident_bytes(&files)?;
+    for _ in 0..EVICT_TRIES {
+        for path in &files {
+            if let Some(file) = open(path)? {
+                // Dirty pages cannot be evicted.
+                fdatasync(&file).map_err(failed(path, "fdatasync"))?;
+                fadvise(&file, 0, None, Advice::DontNeed).map_err(failed(path, "posix_fadvise"))?;
+            }
+        }
+        result = resident_bytes(&files)?;
+        if result.resident_bytes == 0 {
+            break;
+        }
+    }
+    Ok(result)
+}
+
+/// Regular files below a directory, sorted; links are not followed, vanished files left out.
+pub fn files_below(directory: &Path) -> Result<Vec<PathBuf>, PageCacheError> {
+    let mut files = Vec::new();
+    let mut folders = vec![directory.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let read = |source| PageCacheError {
+            path: folder.clone(),
+            what: "reading the directory",
+            source,
+        };
+        for entry in fs::read_dir(&folder).map_err(read)? {
+            let entry = entry.map_err(read)?;
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
+                Ok(kind) if kind.is_file() => files.push(entry.path()),
+                _ => {}
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// How much of these files is in the page cache now; looking does not change it.
+pub fn resident_bytes(files: &[PathBuf]) -> Result<Residency, PageCacheError> {
+    let mut sum = Residency::default();
+    for path in files {
+        let Some(file) = open(path)? else { continue };
+        let size_bytes = file.metadata().map_err(failed_io(path, "stat"))?.len();
+        sum.files += 1;
+        sum.total_bytes += size_bytes;
+        let mut offset = 0;
+        while offset < size_bytes {
+            let length = WINDOW_BYTES.min(size_bytes - offset);
+            sum.resident_bytes +=
+                resident_in_window(&file, offset, length).map_err(failed_io(path, "mincore"))?;
+            offset += length;
+        }
+    }
+    Ok(sum)
+}
+
+/// `None` for a file that has vanished: servers remove journal files at any time.
+fn open(path: &Path) -> Result<Option<File>, PageCacheError> {
+    match OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+    {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed_io(path, "open")(error)),
+    }
+}
+
+fn resident_in_window(file: &File, offset: u64, length: u64) -> io::Result<u64> {
+    let page_bytes = rustix::param::page_size();
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let mut pages = vec![0u8; length.div_ceil(page_bytes)];
+    // SAFETY: a new private mapping at an address of the kernel's choice touches no memory of ours.
+    let address = unsafe {
+        mmap(
+            ptr::null_mut(),
+            length,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE,
+            file.as_fd(),
+            offset,
+        )?
+    };
+    // SAFETY: `address` and `length` are the mapping just made, and `pages` has a byte for each of
+    // its pages; the mapped memory itself is never read.
+    let status = unsafe { libc::mincore(address, length, pages.as_mut_ptr()) };
+    let error = (status != 0).then(io::Error::last_os_error);
+    // SAFETY: the mapping was made above and nothing refers to it.
+    unsafe { munmap(address, length)? };
+    match error {
+        Some(error) => Err(error),
+        None => {
+            let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
+            Ok(u64::try_from(resident * page_bytes).unwrap_or(u64::MAX))
+        }
+    }
+}
+
+fn failed_io(path: &Path, what: &'static str) -> impl Fn(io::Error) -> PageCacheError + use<> {
+    let path = path.to_path_buf();
+    move |source| PageCacheError {
+        path: path.clone(),
+        what,
+        source,
+    }
+}
+
+fn failed(path: &Path, what: &'static str) -> impl Fn(rustix::io::Errno) -> PageCacheError + use<> {
+    let failed = failed_io(path, what);
+    move |errno| failed(errno.into())
+}

@@ -1,0 +1,189 @@
+//! Reading what servers answer. Any field may be missing or of another type: servers differ, and
+//! a reply is not to be trusted.
+
+use mongodb::bson::{Bson, Document};
+
+/// The value at a path of field names.
+pub(crate) fn at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> {
+    let (last, folders) = path.split_last()?;
+    let inner = folders
+        .iter()
+        .try_fold(document, |d, name| d.get_document(name).ok())?;
+    inner.get(last)
+}
+
+/// A count or size: servers send int32, int64 or double.
+pub(crate) fn number(value: &Bson) -> Option<u64> {
+    match *value {
+        Bson::Int32(n) => u64::try_from(n).ok(),
+        Bson::Int64(n) => u64::try_from(n).ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked just before"
+        )]
+        Bson::Double(n) if (0.0..9.0e18).contains(&n) => Some(n as u64),
+        _ => None,
+    }
+}
+
+/// `buildInfo`: e.g. "4.2.2".
+pub(crate) fn version(build_info: &Document) -> Option<String> {
+    build_info.get_str("version").ok().map(String::from)
+}
+
+/// `getCmdLineOpts`: the data directory, if it was configured; `argv` holds it where `parsed` does not.
+pub(crate) fn dbpath(options: &Document) -> Option<String> {
+    if let Some(Bson::String(path)) = at(options, &["parsed", "storage", "dbPath"]) {
+        return Some(path.clone());
+    }
+    let argv = options.get_array("argv").ok()?;
+    let argv: Vec<String> = argv
+        .iter()
+        .filter_map(|a| a.as_str().map(String::from))
+        .collect();
+    crate::open_files::dbpath_argument(&argv).map(|path| path.to_string_lossy().into_owned())
+}
+
+/// `serverStatus`: the configured WiredTiger cache, bytes.
+pub(crate) fn cache_bytes(status: &Document) -> Option<u64> {
+    number(at(
+        status,
+        &["wiredTiger", "cache", "maximum bytes configured"],
+    )?)
+}
+
+/// `serverStatus`: "mongod" or "mongos", and the process number in the server's own PID namespace.
+pub(crate) fn process(status: &Document) -> (Option<String>, Option<u32>) {
+    let name = status.get_str("process").ok().map(String::from);
+    let pid = status
+        .get("pid")
+        .and_then(number)
+        .and_then(|pid| u32::try_from(pid).ok());
+    (name, pid)
+}
+
+/// One table of WiredTiger and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TableUse {
+    /// Table name without "table:", e.g. `collection-7-123` or `db/index/8-123`.
+    pub(crate) ident: String,
+    /// `database.collection`.
+    pub(crate) namespace: String,
+    /// Name of the index; `None` for the collection itself.
+    pub(crate) index: Option<String>,
+}
+
+/// One entry of `$listCatalog`.
+pub(crate) fn catalog_tables(entry: &Document) -> Vec<TableUse> {
+    let namespace = entry.get_str("ns").ok().map(String::from).or_else(|| {
+        Some(format!(
+            "{}.{}",
+            entry.get_str("db").ok()?,
+            entry.get_str("name").ok()?
+        ))
+    });
+    let Some(namespace) = namespace else {
+        return Vec::new();
+    };
+    let mut tables = Vec::new();
+    if let Ok(ident) = entry.get_str("ident") {
+        tables.push(table(ident, &namespace, None));
+    }
+    for (index, ident) in entry.get_document("idxIdent").into_iter().flatten() {
+        if let Bson::String(ident) = ident {
+            tables.push(table(ident, &namespace, Some(index.clone())));
+        }
+    }
+    tables
+}
+
+/// The reply of `collStats` with `indexDetails`, for servers without `$listCatalog`.
+pub(crate) fn collection_stats_tables(stats: &Document, namespace: &str) -> Vec<TableUse> {
+    let mut tables = Vec::new();
+    if let Some(Bson::String(uri)) = at(stats, &["wiredTiger", "uri"]) {
+        tables.push(table(uri, namespace, None));
+    }
+    for (index, details) in stats.get_document("indexDetails").into_iter().flatten() {
+        if let Some(uri) = details.as_document().and_then(|d| d.get_str("uri").ok()) {
+            tables.push(table(uri, namespace, Some(index.clone())));
+        }
+    }
+    tables
+}
+
+fn table(uri: &str, namespace: &str, index: Option<String>) -> TableUse {
+    let ident = uri.strip_prefix("statistics:").unwrap_or(uri);
+    let ident = ident.strip_prefix("table:").unwrap_or(ident);
+    TableUse {
+        ident: ident.into(),
+        namespace: namespace.into(),
+        index,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mongodb::bson::doc;
+
+    #[test]
+    fn mongod_4_2_replies() {
+        let options = doc! {
+            "argv": ["/usr/bin/mongod", "--dbpath", "/data/db", "--port", "27200"],
+            "parsed": { "net": { "port": 27200 }, "storage": { "dbPath": "/data/db" } }, "ok": 1.0,
+        };
+        assert_eq!(dbpath(&options).as_deref(), Some("/data/db"));
+        assert_eq!(
+            dbpath(&doc! { "argv": ["mongod", "--dbpath=/x"] }).as_deref(),
+            Some("/x")
+        );
+        assert_eq!(dbpath(&doc! { "ok": 1.0 }), None);
+        let status = doc! {
+            "process": "mongod", "pid": 4006_i64,
+            "wiredTiger": { "cache": { "maximum bytes configured": 268_435_456.0 } },
+        };
+        assert_eq!(cache_bytes(&status), Some(268_435_456));
+        assert_eq!(process(&status), (Some("mongod".into()), Some(4006)));
+        assert_eq!(
+            version(&doc! { "version": "4.2.2" }).as_deref(),
+            Some("4.2.2")
+        );
+    }
+
+    #[test]
+    fn mongod_4_2_collection_stats() {
+        let stats = doc! {
+            "ns": "sdu.aged",
+            "wiredTiger": { "uri": "statistics:table:collection-14--5495675770773988953" },
+            "indexDetails": {
+                "_id_": { "uri": "statistics:table:index-15--5495675770773988953", "LSM": {} },
+                "broken": 1,
+            },
+        };
+        let tables = collection_stats_tables(&stats, "sdu.aged");
+        assert_eq!(tables.len(), 2);
+        assert_eq!(tables[0].ident, "collection-14--5495675770773988953");
+        assert_eq!(tables[1].index.as_deref(), Some("_id_"));
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        for value in [
+            Bson::Null,
+            Bson::Int32(-1),
+            Bson::Double(f64::NAN),
+            Bson::Double(1e300),
+            Bson::String("5".into()),
+        ] {
+            assert_eq!(number(&value), None, "{value}");
+            let status = doc! { "wiredTiger": { "cache": { "maximum bytes configured": value.clone() } }, "pid": value };
+            assert_eq!((cache_bytes(&status), process(&status).1), (None, None));
+        }
+        assert_eq!(catalog_tables(&doc! { "ns": 5, "ident": "x" }), []);
+        assert_eq!(
+            catalog_tables(&doc! { "ns": "a.b", "ident": 1, "idxIdent": [1] }),
+            []
+        );
+    }
+}

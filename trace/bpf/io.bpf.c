@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
+/*
+ * Follows the ten read and write system calls of one process on regular files and block devices.
+ *
+ * A call's start is kept in an array slot chosen by thread id; at its end one record goes to the
+ * ring buffer. Two backends share these bodies and user space loads one of them:
+ *
+ *   tp_btf      typed kernel pointers, read directly: cheapest, needs Linux 5.11
+ *   tracepoint  classic tracepoints, every kernel read through a helper: needs Linux 5.8 and tracefs
+ *
+ * `typed` is a compile-time constant in each use, so each program contains one variant only.
+ */
+#include "kernel.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include "kernel_reads.h"
+#include "record.h"
+
+/* ---- Set by user space before loading; the verifier then drops what they rule out. ---- */
+
+#define OP_TABLE_SIZE 512
+/* OP_* by system-call number. The largest number we follow is 328. */
+const volatile __u8 op_of_syscall[OP_TABLE_SIZE] = {};
+/* The traced process, numbered as in the namespace named by the next two. */
+const volatile __u32 target_tgid = 0;
+/* Its PID namespace, 0 for the first one. Needed where seekscope itself runs in a container and
+ * cannot know the number that the first namespace has for the process. */
+const volatile __u64 target_pidns_device = 0;
+const volatile __u64 target_pidns_inode = 0;
+/* Number of slots - 1, where the number is a power of two. */
+const volatile __u32 slot_mask = 0;
+/* Wake the reader when more bytes than this wait in the ring. */
+const volatile __u64 wakeup_bytes = 0;
+/* O_DIRECT differs between architectures. */
+const volatile __u32 o_direct = 0;
+
+/* ---- Shared with user space while running. ---- */
+
+/* Programs act only while this is set. Attaching is not atomic over two programs; this is. */
+volatile __u32 tracing = 0;
+/* A wake-up is under way; the reader clears it. Saves waking once per record beyond the mark. */
+volatile __u32 wakeup_sent = 0;
+/* The traced process as the first PID namespace numbers it, once it has been seen. */
+volatile __u32 host_tgid = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 16 << 20); /* user space sets its own size */
+} seekscope_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 16384); /* user space sets its own number */
+	__type(key, __u32);
+	__type(value, struct start_slot);
+} seekscope_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct io_counters);
+} seekscope_count SEC(".maps");
+
+/* A call's arguments, however the backend came by them. */
+struct arguments {
+	__u32 fd;
+	__u64 count;
+	__u64 position;
+	__u32 rwf;
+};
+
+/* Is the current process followed? To follow a set of processes, look it up in a map here. */
+static __always_inline bool is_target(__u64 pid_tgid)
+{
+	if (target_pidns_inode == 0)
+		return (__u32)(pid_tgid >> 32) == target_tgid;
+
+	struct bpf_pidns_info info = {};
+	if (bpf_get_ns_current_pid_tgid(target_pidns_device, target_pidns_inode, &info, sizeof(info)))
+		return false; /* a process of another namespace */
+	if (info.tgid != target_tgid)
+		return false;
+	host_tgid = pid_tgid >> 32;
+	return true;
+}
+
+static __always_inline struct start_slot *slot_of(__u32 tid)
+{
+	__u32 index = tid & slot_mask;
+	return bpf_map_lookup_elem(&seekscope_slots, &index);
+}
+
+static __always_inline struct io_counters *counters(void)
+{
+	__u32 zero = 0;
+	return bpf_map_lookup_elem(&seekscope_count, &zero);
+}
+
+static __always_inline __u8 op_of(long nr)
+{
+	__u64 index = nr;
+	return index < OP_TABLE_SIZE ? op_of_syscall[index] : OP_NONE;
+}
+
+static __always_inline bool uses_file_position(__u8 op, __u64 position)
+{
+	if (op == OP_READ || op == OP_READV || op == OP_WRITE || op == OP_WRITEV)
+		return true;
+	return (op == OP_PREADV2 || op == OP_PWRITEV2) && position == ~0ULL;
+}
+
+static __always_inline bool is_append(__u8 op, __u32 file_flags, __u32 rwf)
+{
+	if (op < OP_WRITE)
+		return false;
+	if (op != OP_PWRITEV2)
+		return file_flags & O_APPEND;
+	return (rwf & RWF_APPEND) || ((file_flags & O_APPEND) && !(rwf & RWF_NOAPPEND));
+}
+
+static __always_inline bool has_count(__u8 op)
+{
+	return op == OP_READ || op == OP_PREAD || op == OP_WRITE || op == OP_PWRITE;
+}
+
+static __always_inline void fill_slot(struct start_slot *slot, __u8 op, const struct arguments *call,
+				      const struct file_facts *facts, struct file *file)
+{
+	bool from_position = uses_file_position(op, call->position);
+	__u8 flags = 0;
+
+	if (from_position)
+		flags |= FLAG_OFFSET_FROM_POSITION;
+	if (facts->flags & o_direct)
+		flags |= FLAG_DIRECT;
+	if (is_append(op, facts->flags, call->rwf))
+		flags |= FLAG_APPEND;
+	slot->flags = flags;
+	slot->offset = from_position ? facts->position : call->position;
+	slot->inode = facts->inode;
+	slot->device = facts->device;
+	slot->file = (__u64)file;
+	slot->length = 0;
+	if (has_count(op))
+		slot->length = call->count > 0xffffffff ? 0xffffffff : call->count;
+}
+
+/* A start that nobody will complete: its call is lost, and counted as seen so that
+ * seen = written + lost holds. */
+static __always_inline void lose_occupant(const struct start_slot *slot)
+{
+	struct io_counters *count = counters();
+	if (slot->tid == 0 || slot->op == OP_NONE || !count)
+		return;
+	count->seen++;
+	count->lost_start++;
+}
+
+static __always_inline int on_enter(__u64 pid_tgid, long nr, __u8 op, const struct arguments *call,
+				    const bool typed)
+{
+	__u32 tid = pid_tgid;
+	struct task_struct *task = current_task(typed);
+	struct file_facts facts = {};
+	struct start_slot *slot = slot_of(tid);
+
+	if (!slot || is_compat(task, typed))
+		return 0;
+	lose_occupant(slot);
+
+	/* Claim before filling: see take_start. */
+	*(volatile __u32 *)&slot->tid = tid;
+	barrier();
+	struct file *file = file_of(task, call->fd, typed);
+	if (file)
+		read_file_facts(file, &facts, typed);
+	slot->nr = nr;
+	slot->op = facts.wanted ? op : OP_NONE;
+	if (!facts.wanted)
+		return 0;
+
+	fill_slot(slot, op, call, &facts, file);
+	slot->device_read_bytes = device_read_bytes(task, typed);
+	slot->voluntary_switches = LOAD(typed, task, nvcsw);
+	slot->start_ns = bpf_ktime_get_ns(); /* last, so that our own work is not timed */
+	return 0;
+}
+
+/* Where an appending write went, known only afterwards: write() leaves the file's position behind
+ * its data; the calls with an offset argument ignore it and the position, but leave the file ending
+ * with their data (unless someone else appended meanwhile). */
+static __always_inline __u64 append_offset(const struct start_slot *slot, __s64 result)
+{
+	struct file *file = (struct file *)slot->file;
+	__s64 end;
+
+	if (result < 0)
+		return OFFSET_UNKNOWN;
+	if (slot->flags & FLAG_OFFSET_FROM_POSITION)
+		end = BPF_CORE_READ(file, f_pos);
+	else
+		end = BPF_CORE_READ(file, f_inode, i_size);
+	return end >= result ? end - result : OFFSET_UNKNOWN;
+}
+
+static __always_inline void set_device_read(struct io_record *record, __u64 bytes)
+{
+	__u64 sectors = bytes >> SECTOR_SHIFT;
+
+	if (bytes)
+		record->flags |= FLAG_DEVICE_READ;
+	if (sectors > 0xffff) {
+		record->flags |= FLAG_DEVICE_BYTES_SATURATED;
+		sectors = 0xffff;
+	}
+	record->device_read_sectors = sectors;
+}
+
+static __always_inline void set_latency(struct io_record *record, __u64 latency_ns)
+{
+	if (latency_ns > 0xffffffff) {
+		record->flags |= FLAG_LATENCY_SATURATED;
+		latency_ns = 0xffffffff;
+	}
+	record->latency_ns = latency_ns;
+}
+
+static __always_inline void fill_record(struct io_record *record, const struct start_slot *slot,
+					__s64 result, __u64 end_ns, const bool typed)
+{
+	struct task_struct *task = current_task(typed);
+
+	record->start_ns = slot->start_ns;
+	record->offset = slot->flags & FLAG_APPEND ? append_offset(slot, result) : slot->offset;
+	record->inode = slot->inode;
+	record->length = has_count(slot->op) ? slot->length : (result > 0 ? result : 0);
+	record->tid = slot->tid;
+	record->device = slot->device;
+	record->result = result; /* the kernel caps transfers below 2 GiB */
+	record->op = slot->op;
+	record->flags = slot->flags;
+	if (LOAD(typed, task, nvcsw) != slot->voluntary_switches)
+		record->flags |= FLAG_WAITED;
+	set_device_read(record, device_read_bytes(task, typed) - slot->device_read_bytes);
+	set_latency(record, end_ns - slot->start_ns);
+}
+
+/* Waking the reader for each record costs microseconds in the traced thread. It looks by itself
+ * every few milliseconds; it is woken only when the ring fills faster than that. */
+static __always_inline __u64 wakeup_flag(void)
+{
+	if (wakeup_sent || bpf_ringbuf_query(&seekscope_ring, BPF_RB_AVAIL_DATA) <= wakeup_bytes)
+		return BPF_RB_NO_WAKEUP;
+	wakeup_sent = 1;
+	return BPF_RB_FORCE_WAKEUP;
+}
+
+static __always_inline int on_exit(const struct start_slot *start, __s64 result, const bool typed)
+{
+	__u64 end_ns = bpf_ktime_get_ns();
+	struct io_counters *count = counters();
+	struct io_record *record;
+
+	if (!count)
+		return 0;
+	count->seen++;
+	record = bpf_ringbuf_reserve(&seekscope_ring, sizeof(*record), 0);
+	if (!record) {
+		count->lost_ring_full++;
+		return 0;
+	}
+	fill_record(record, start, result, end_ns, typed);
+	bpf_ringbuf_submit(record, wakeup_flag());
+	return 0;
+}
+
+enum start {
+	START_TAKEN,
+	START_IRRELEVANT, /* not on a file, or counted as lost by whoever took the slot */
+	START_UNKNOWN,	  /* the call began before tracing did, or its slot was taken */
+};
+
+/* Moves the start of the call that ends here out of its slot. Two threads whose ids fall into one
+ * slot may be here and in on_enter at the same time; the second look at `tid` keeps a half
+ * overwritten start from becoming a record. */
+static __always_inline enum start take_start(__u32 tid, long nr, struct start_slot *start)
+{
+	struct start_slot *slot = slot_of(tid);
+
+	if (!slot)
+		return START_IRRELEVANT;
+	if (slot->tid != tid || slot->nr != (__u16)nr)
+		return START_UNKNOWN;
+	*start = *slot;
+	barrier();
+	if (*(volatile __u32 *)&slot->tid != tid)
+		return START_IRRELEVANT;
+	*(volatile __u32 *)&slot->tid = 0;
+	return start->op == OP_NONE ? START_IRRELEVANT : START_TAKEN;
+}
+
+static __always_inline void count_unmatched(void)
+{
+	struct io_counters *count = counters();
+	if (count)
+		count->unmatched_exits++;
+}
+
+/* ---- Backend tp_btf ---- */
+
+SEC("tp_btf/sys_enter")
+int seekscope_enter(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	long nr = ctx[1];
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u8 op;
+
+	if (!tracing || !is_target(pid_tgid))
+		return 0;
+	op = op_of(nr);
+	if (op == OP_NONE)
+		return 0;
+	struct arguments call = {
+		.fd = SYSCALL_FD(regs),
+		.count = SYSCALL_COUNT(regs),
+		.position = SYSCALL_POSITION(regs),
+		.rwf = SYSCALL_RWF(regs),
+	};
+	return on_enter(pid_tgid, nr, op, &call, true);
+}
+
+SEC("tp_btf/sys_exit")
+int seekscope_exit(__u64 *ctx)
+{
+	struct pt_regs *regs = (struct pt_regs *)ctx[0];
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct start_slot start;
+
+	if (!tracing || !is_target(pid_tgid))
+		return 0;
+	long nr = SYSCALL_NR(regs);
+	if (op_of(nr) == OP_NONE)
+		return 0;
+	enum start found = take_start(pid_tgid, nr, &start);
+	if (found == START_TAKEN)
+		return on_exit(&start, ctx[1], true);
+	if (found == START_UNKNOWN) {
+		struct task_struct *task = current_task(true);
+		struct file_facts facts = {};
+		struct file *file = file_of(task, SYSCALL_FD(regs), true);
+		if (file)
+			read_file_facts(file, &facts, true);
+		if (facts.wanted && !is_compat(task, true))
+			count_unmatched();
+	}
+	return 0;
+}
+
+/* ---- Backend tracepoint. Program names are limited to 15 characters. ---- */
+
+SEC("tracepoint/raw_syscalls/sys_enter")
+int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u8 op;
+
+	if (!tracing || !is_target(pid_tgid))
+		return 0;
+	op = op_of(ctx->id);
+	if (op == OP_NONE)
+		return 0;
+	struct arguments call = {
+		.fd = ctx->args[0],
+		.count = ctx->args[2],
+		.position = ctx->args[3],
+		.rwf = ctx->args[5],
+	};
+	return on_enter(pid_tgid, ctx->id, op, &call, false);
+}
+
+SEC("tracepoint/raw_syscalls/sys_exit")
+int seekscope_end(struct trace_event_raw_sys_exit *ctx)
+{
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct start_slot start;
+
+	if (!tracing || !is_target(pid_tgid) || op_of(ctx->id) == OP_NONE)
+		return 0;
+	enum start found = take_start(pid_tgid, ctx->id, &start);
+	if (found == START_TAKEN)
+		return on_exit(&start, ctx->ret, false);
+	/* The descriptor is not passed here, so calls on sockets and pipes count too. */
+	if (found == START_UNKNOWN && !is_compat(current_task(false), false))
+		count_unmatched();
+	return 0;
+}
+
+/* Helpers that read kernel memory are offered to GPL-compatible programs only. */
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,212 @@
+//! From the bytes of one kernel record to a call. The layout is `struct io_record` in
+//! `bpf/record.h`. Pure, and total: any bytes give a call or an error.
+
+use seekscope_run::{IoEvent, IoFlags, IoOp};
+
+/// Size of one record, bytes.
+pub const RECORD_BYTES: usize = 48;
+
+/// Unit of `device_read_sectors`, bytes: the block layer's smallest.
+const SECTOR_BYTES: u32 = 512;
+
+/// Identity of a file as the kernel has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileKey {
+    /// Device of the superblock, `major << 20 | minor`.
+    pub device: u32,
+    /// Inode number.
+    pub inode: u64,
+}
+
+impl FileKey {
+    /// From the parts that `stat` gives.
+    pub fn new(major: u32, minor: u32, inode: u64) -> Self {
+        Self {
+            device: major << 20 | minor & 0xf_ffff,
+            inode,
+        }
+    }
+
+    /// Major device number; 0 for file systems without a device of their own.
+    pub fn major(self) -> u32 {
+        self.device >> 20
+    }
+
+    /// Minor device number.
+    pub fn minor(self) -> u32 {
+        self.device & 0xf_ffff
+    }
+}
+
+/// One completed call: an event that does not know its process and file id yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call {
+    /// The file it was on.
+    pub file: FileKey,
+    t_ns: u64,
+    tid: u32,
+    op: IoOp,
+    flags: IoFlags,
+    offset: Option<u64>,
+    length: u32,
+    latency_ns: u64,
+    result: i32,
+    device_read_bytes: u32,
+}
+
+impl Call {
+    /// The event, given what the record does not hold.
+    pub fn event(&self, pid: u32, file_id: u32) -> IoEvent {
+        IoEvent {
+            t_ns: self.t_ns,
+            pid,
+            tid: self.tid,
+            file_id,
+            op: self.op,
+            flags: self.flags,
+            offset: self.offset,
+            length: self.length,
+            latency_ns: self.latency_ns,
+            result: self.result,
+            device_read_bytes: self.device_read_bytes,
+        }
+    }
+}
+
+/// Why bytes are no record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not [`RECORD_BYTES`] long.
+    #[error("a record of {found} bytes instead of {RECORD_BYTES}")]
+    Length { found: usize },
+    /// No [`IoOp`] has this number.
+    #[error("unknown operation {code}")]
+    Operation { code: u8 },
+}
+
+/// Decodes one record.
+pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
+    let record: &[u8; RECORD_BYTES] = bytes
+        .try_into()
+        .map_err(|_| DecodeError::Length { found: bytes.len() })?;
+    let code = record[46];
+    let op = IoOp::from_code(code).ok_or(DecodeError::Operation { code })?;
+    let offset = u64_at(record, 8);
+    Ok(Call {
+        t_ns: u64_at(record, 0),
+        // File offsets are signed in the kernel: beyond i64 means unknown, or an argument that
+        // the kernel refused.
+        offset: i64::try_from(offset).is_ok().then_some(offset),
+        latency_ns: u64::from(u32_at(record, 24)),
+        length: u32_at(record, 28),
+        tid: u32_at(record, 32),
+        file: FileKey {
+            device: u32_at(record, 36),
+            inode: u64_at(record, 16),
+        },
+        result: u32_at(record, 40).cast_signed(),
+        device_read_bytes: u32::from(u16::from_ne_bytes([record[44], record[45]])) * SECTOR_BYTES,
+        op,
+        flags: IoFlags(u16::from(record[47])),
+    })
+}
+
+fn u64_at(record: &[u8; RECORD_BYTES], at: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&record[at..at + 8]);
+    u64::from_ne_bytes(bytes)
+}
+
+fn u32_at(record: &[u8; RECORD_BYTES], at: usize) -> u32 {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(&record[at..at + 4]);
+    u32::from_ne_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A record with a different value in every field.
+    fn sample() -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0..8].copy_from_slice(&1_000_000_007u64.to_ne_bytes());
+        bytes[8..16].copy_from_slice(&(5u64 << 40).to_ne_bytes());
+        bytes[16..24].copy_from_slice(&77u64.to_ne_bytes());
+        bytes[24..28].copy_from_slice(&1500u32.to_ne_bytes());
+        bytes[28..32].copy_from_slice(&4096u32.to_ne_bytes());
+        bytes[32..36].copy_from_slice(&4242u32.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&(254u32 << 20 | 3).to_ne_bytes());
+        bytes[40..44].copy_from_slice(&(-5i32).to_ne_bytes());
+        bytes[44..46].copy_from_slice(&16u16.to_ne_bytes());
+        bytes[46] = IoOp::Pread as u8;
+        bytes[47] = 3;
+        bytes
+    }
+
+    #[test]
+    fn every_field_lands_where_it_belongs() {
+        let call = decode(&sample()).unwrap();
+        assert_eq!(
+            (call.file.major(), call.file.minor(), call.file.inode),
+            (254, 3, 77)
+        );
+        assert_eq!(
+            call.event(9, 2),
+            IoEvent {
+                t_ns: 1_000_000_007,
+                pid: 9,
+                tid: 4242,
+                file_id: 2,
+                op: IoOp::Pread,
+                flags: IoFlags(IoFlags::WAITED | IoFlags::DEVICE_READ),
+                offset: Some(5 << 40),
+                length: 4096,
+                latency_ns: 1500,
+                result: -5,
+                device_read_bytes: 8192,
+            }
+        );
+    }
+
+    #[test]
+    fn an_offset_that_no_file_can_have_is_unknown() {
+        for offset in [u64::MAX, 1 << 63] {
+            let mut bytes = sample();
+            bytes[8..16].copy_from_slice(&offset.to_ne_bytes());
+            assert_eq!(decode(&bytes).unwrap().event(0, 0).offset, None);
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_and_operations_are_refused() {
+        assert_eq!(decode(&[]), Err(DecodeError::Length { found: 0 }));
+        assert_eq!(decode(&[0; 49]), Err(DecodeError::Length { found: 49 }));
+        assert_eq!(decode(&[0; 48]), Err(DecodeError::Operation { code: 0 }));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _ = decode(&bytes);
+        }
+
+        #[test]
+        fn any_full_record_with_a_known_operation_decodes(
+            mut bytes in proptest::collection::vec(any::<u8>(), RECORD_BYTES), code in 1u8..=10,
+        ) {
+            bytes[46] = code;
+            let event = decode(&bytes).unwrap().event(1, 2);
+            prop_assert_eq!(event.op as u8, code);
+            prop_assert!(event.offset.is_none_or(|o| o <= i64::MAX as u64));
+        }
+
+        #[test]
+        fn device_numbers_survive(major in 0u32..4096, minor in 0u32..(1 << 20), inode: u64) {
+            let key = FileKey::new(major, minor, inode);
+            prop_assert_eq!((key.major(), key.minor(), key.inode), (major, minor, inode));
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What can go wrong, in words that tell the reader what to do next.
+
+use std::io;
+
+/// Whatever the receiver of events reports.
+pub type SinkError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why tracing did not start, or did not finish.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// The kernel refuses. `remedy` names the capabilities and how to grant them.
+    #[error("cannot {what}: {why}. {remedy}")]
+    NoPermission {
+        what: String,
+        why: String,
+        remedy: String,
+    },
+    /// The kernel publishes no type information, without which no program fits it.
+    #[error(
+        "cannot load the tracing programs: this kernel has no type information ({path} is missing). \
+         Boot a kernel built with CONFIG_DEBUG_INFO_BTF=y; every major distribution's kernel since 2021 is"
+    )]
+    NoBtf { path: String },
+    /// No process has this id (any more), as seen from this PID namespace.
+    #[error("there is no process {pid}. Check the number with: pgrep -a mongod")]
+    NoSuchProcess { pid: u32 },
+    /// The id belongs to a thread; the process is named.
+    #[error("{pid} is a thread of process {process}; trace process {process} instead")]
+    NotAProcess { pid: u32, process: u32 },
+    /// A file below `/proc` could not be read although the process exists.
+    #[error("cannot read {path}: {source}")]
+    Proc { path: String, source: io::Error },
+    /// The programs could not be loaded or attached, for a reason other than permission.
+    #[error("cannot {what}: {why}. {remedy}")]
+    Load {
+        what: String,
+        why: String,
+        remedy: String,
+    },
+    /// The ring buffer could not be read, or held what the programs cannot have written.
+    #[error(
+        "cannot read the trace ring buffer: {why}. The trace is incomplete; please report this"
+    )]
+    Ring { why: String },
+    /// The receiver of events failed; tracing stopped.
+    #[error("cannot store trace events: {0}")]
+    Sink(#[source] SinkError),
+    /// The thread that empties the ring could not be started or ended unexpectedly.
+    #[error("the trace reader failed: {why}")]
+    Reader { why: String },
+}
+
+impl TraceError {
+    /// True where granting a capability would help.
+    pub fn is_permission(&self) -> bool {
+        matches!(self, Self::NoPermission { .. })
+    }
+}

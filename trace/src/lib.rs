@@ -1,0 +1,56 @@
+//! Follows the reads and writes of one process with eBPF: which file, which offset, how many
+//! bytes, how long, and whether the page cache had them.
+//!
+//! # From system call to event
+//!
+//! 1. Two small programs (`bpf/io.bpf.c`) run at the entry and exit of every system call. They let
+//!    everything pass except ten read and write calls of the traced process on regular files and
+//!    block devices. The entry program notes the call's start in an array slot chosen by thread
+//!    id; the exit program writes one 48-byte record (`bpf/record.h`) into a ring buffer.
+//! 2. [`Recording`] owns a thread that empties the ring every few milliseconds. Being woken for
+//!    each record would cost the traced thread several times as much as the tracing itself.
+//! 3. [`decode`] turns bytes into calls, [`files`] turns (device, inode) into named files, and an
+//!    [`EventSink`] receives [`seekscope_run::IoEvent`]s, each file announced before its first
+//!    event.
+//! 4. The trailer ([`seekscope_run::TraceFacts`]) says what was seen, written and lost, by cause.
+//!    `seen = written + lost` holds exactly; the kernel counts `seen` and the losses, user space
+//!    counts `written`, so the equation checks one against the other.
+//!
+//! # Two ways into the kernel
+//!
+//! Programs of type `tp_btf` get typed kernel pointers and read through them directly. Where they do
+//! not load, classic tracepoints do the same work through helper calls, at about twice the
+//! cost; they need tracefs. [`BackendChoice::Auto`] tries in this order, and the trailer says which
+//! one ran and why.
+//!
+//! # Hit or miss
+//!
+//! The kernel keeps two counters per thread: bytes it sent to the block layer for reading, and
+//! how often it went to sleep. Their change over a call tells a page-cache hit from a miss
+//! without a further probe; see [`seekscope_run::IoEvent::cache_outcome`].
+//!
+//! # What it does not see
+//!
+//! Reads through memory mappings, io_uring and libaio; 32-bit programs; child processes; files of
+//! procfs, sysfs and cgroupfs, which servers sample all the time and which are no disk I/O. Two
+//! threads that share a descriptor and its position can make the offset of a plain `read` or
+//! `write` wrong (such events carry `OFFSET_FROM_POSITION`). When a file is deleted and its inode
+//! number given to a new file during one trace, both count as one file.
+
+mod cost;
+pub mod decode;
+pub mod error;
+pub mod files;
+pub mod live;
+mod loader;
+mod process;
+pub mod recording;
+pub mod replay;
+mod ring;
+pub mod source;
+
+pub use error::{SinkError, TraceError};
+pub use live::{BackendChoice, LiveSource, TraceOptions};
+pub use recording::Recording;
+pub use replay::VecSource;
+pub use source::{EventSink, EventSource};

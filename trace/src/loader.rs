@@ -1,0 +1,357 @@
+//! Loading and attaching the kernel programs. The only place that does.
+
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::ptr;
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_print};
+use rustix::thread::{MembarrierCommand, membarrier};
+use seekscope_run::IoOp;
+
+use crate::cost::{ProgramRuns, program_runs};
+use crate::error::TraceError;
+use crate::process::{GRANT, Target};
+
+#[allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::undocumented_unsafe_blocks,
+    unreachable_pub,
+    reason = "generated from bpf/io.bpf.c"
+)]
+mod generated {
+    include!(concat!(env!("OUT_DIR"), "/io.skel.rs"));
+}
+use generated::{IoSkel, IoSkelBuilder, OpenIoSkel, types};
+
+/// Where the kernel publishes its types.
+const BTF: &str = "/sys/kernel/btf/vmlinux";
+/// Where classic tracepoints are listed; the first belongs to an automatic mount of old kernels.
+const TRACEFS: [&str; 2] = [
+    "/sys/kernel/tracing/events",
+    "/sys/kernel/debug/tracing/events",
+];
+
+/// Where `op` lies in `struct start_slot` of bpf/record.h; `tid` comes first.
+const SLOT_OP_AT: usize = 6;
+
+/// Messages of the library since the last load, so that they end up in error texts and not on
+/// the terminal.
+static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// A verifier log runs to thousands of lines; the cause stands at its end.
+const MESSAGES_KEPT: usize = 64;
+
+/// A way into the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backend {
+    TpBtf,
+    Tracepoint,
+}
+
+impl Backend {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::TpBtf => "tp_btf",
+            Self::Tracepoint => "tracepoint",
+        }
+    }
+}
+
+/// What the programs are told before they load.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) target: Target,
+    /// A power of two and a multiple of the page size, bytes.
+    pub(crate) ring_bytes: u32,
+    /// A power of two.
+    pub(crate) start_slots: u32,
+}
+
+/// What the programs counted, summed over CPUs (`struct io_counters` in bpf/record.h).
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counters {
+    pub(crate) seen: u64,
+    pub(crate) lost_ring_full: u64,
+    pub(crate) lost_start: u64,
+    pub(crate) unmatched_exits: u64,
+}
+
+/// Programs in the kernel. Dropping this removes them.
+pub(crate) struct Programs {
+    /// Declared first: detach before the maps go.
+    links: Vec<Link>,
+    skeleton: IoSkel<'static>,
+    backend: Backend,
+    start_slots: u32,
+}
+
+/// One backend's failure.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    backend: Backend,
+    error: libbpf_rs::Error,
+    messages: String,
+}
+
+impl Programs {
+    /// Loads and attaches one backend. The programs stay idle until [`Programs::set_tracing`].
+    pub(crate) fn load(backend: Backend, settings: &Settings) -> Result<Self, Failure> {
+        lock_messages().clear();
+        set_print(Some((PrintLevel::Info, keep_message)));
+        Self::try_load(backend, settings).map_err(|error| Failure {
+            backend,
+            error,
+            messages: lock_messages().join(" "),
+        })
+    }
+
+    fn try_load(backend: Backend, settings: &Settings) -> libbpf_rs::Result<Self> {
+        // The generated code borrows this place for as long as the programs live, which nothing
+        // bounds. It holds one pointer, so giving it away for good costs eight bytes per trace.
+        let place = Box::leak(Box::new(MaybeUninit::<OpenObject>::uninit()));
+        let mut open = IoSkelBuilder::default().open(place)?;
+        configure(&mut open, backend, settings)?;
+        let skeleton = open.load()?;
+        let programs = &skeleton.progs;
+        // Exit first or entry first does not matter: programs are idle while `tracing` is 0.
+        let links = match backend {
+            Backend::TpBtf => [
+                programs.seekscope_exit.attach()?,
+                programs.seekscope_enter.attach()?,
+            ],
+            Backend::Tracepoint => [
+                programs.seekscope_end.attach()?,
+                programs.seekscope_begin.attach()?,
+            ],
+        };
+        Ok(Self {
+            links: links.into(),
+            skeleton,
+            backend,
+            start_slots: settings.start_slots,
+        })
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    pub(crate) fn ring(&self) -> &MapMut<'static> {
+        &self.skeleton.maps.seekscope_ring
+    }
+
+    /// Starts or stops recording, for all programs at once. Returns when no program still works by
+    /// the old order.
+    pub(crate) fn set_tracing(&mut self, on: bool) {
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            store(&mut shared.tracing, u32::from(on));
+        }
+        // Programs run inside read-side critical sections; this command waits for all of them.
+        // Where the kernel does not offer it, 20 ms is thousands of times a program's run.
+        if membarrier(MembarrierCommand::Global).is_err() {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
+    /// Takes the programs off their hooks; counters and ring stay readable.
+    pub(crate) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Tells the programs that the reader is awake.
+    pub(crate) fn clear_wakeup(&mut self) {
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            store(&mut shared.wakeup_sent, 0);
+        }
+    }
+
+    /// The traced process as the first PID namespace numbers it, if the programs had to find out
+    /// and have met it.
+    pub(crate) fn host_tgid(&self) -> Option<u32> {
+        let shared = self.skeleton.maps.bss_data.as_deref()?;
+        // SAFETY: a valid, aligned reference; volatile because the kernel writes it.
+        let tgid = unsafe { ptr::read_volatile(&shared.host_tgid) };
+        (tgid != 0).then_some(tgid)
+    }
+
+    /// Sums the counters of all CPUs.
+    pub(crate) fn counters(&self) -> Result<Counters, TraceError> {
+        let per_cpu = self
+            .skeleton
+            .maps
+            .seekscope_count
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|e| TraceError::Ring {
+                why: format!("counters: {e}"),
+            })?
+            .unwrap_or_default();
+        let mut sum = Counters::default();
+        for cpu in &per_cpu {
+            let mut words = cpu
+                .chunks_exact(8)
+                .filter_map(|word| word.try_into().ok())
+                .map(u64::from_ne_bytes);
+            sum.seen += words.next().unwrap_or(0);
+            sum.lost_ring_full += words.next().unwrap_or(0);
+            sum.lost_start += words.next().unwrap_or(0);
+            sum.unmatched_exits += words.next().unwrap_or(0);
+        }
+        Ok(sum)
+    }
+
+    /// Calls on files that began and have not ended. Meaningful once tracing is off.
+    pub(crate) fn calls_in_flight(&self) -> u64 {
+        let slots = &self.skeleton.maps.seekscope_slots;
+        let occupied = |index: &u32| {
+            let slot = slots
+                .lookup(&index.to_ne_bytes(), MapFlags::ANY)
+                .ok()
+                .flatten()
+                .unwrap_or_default();
+            slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0
+        };
+        (0..self.start_slots).filter(occupied).count() as u64
+    }
+
+    /// What the kernel counted about both programs.
+    pub(crate) fn runs(&self) -> ProgramRuns {
+        let programs = &self.skeleton.progs;
+        let pair = match self.backend {
+            Backend::TpBtf => [&programs.seekscope_enter, &programs.seekscope_exit],
+            Backend::Tracepoint => [&programs.seekscope_begin, &programs.seekscope_end],
+        };
+        pair.iter()
+            .map(|program| program_runs(program.as_fd()))
+            .fold(ProgramRuns::default(), |sum, one| ProgramRuns {
+                runs: sum.runs + one.runs,
+                ns: sum.ns + one.ns,
+                missed: sum.missed + one.missed,
+            })
+    }
+}
+
+/// Fails early, in plain words, where the kernel publishes no types.
+pub(crate) fn check_btf() -> Result<(), TraceError> {
+    if Path::new(BTF).exists() {
+        return Ok(());
+    }
+    Err(TraceError::NoBtf { path: BTF.into() })
+}
+
+impl Failure {
+    /// Why a worse backend had to be taken, for the trailer.
+    pub(crate) fn reason(&self) -> String {
+        format!("{} did not load ({})", self.backend.name(), self.cause())
+    }
+
+    fn cause(&self) -> String {
+        if self.messages.is_empty() {
+            return self.error.to_string();
+        }
+        format!("{}; {}", self.error, self.messages)
+    }
+
+    /// The error for the user, when no backend is left to try.
+    pub(crate) fn into_error(self) -> TraceError {
+        let what = format!("load the tracing programs ({})", self.backend.name());
+        if self.backend == Backend::Tracepoint
+            && !TRACEFS.iter().any(|path| Path::new(path).exists())
+        {
+            return TraceError::Load {
+                what,
+                why: "classic tracepoints are found through tracefs, which is not mounted".into(),
+                remedy: "Mount it: mount -t tracefs tracefs /sys/kernel/tracing".into(),
+            };
+        }
+        let why = self.cause();
+        if self.error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+            let remedy = format!(
+                "{GRANT}. If it has these capabilities, a container's seccomp profile, a user namespace or kernel \
+                 lockdown (cat /sys/kernel/security/lockdown) forbids eBPF"
+            );
+            return TraceError::NoPermission { what, why, remedy };
+        }
+        let remedy = "Tracing needs Linux 5.8 or newer on x86_64 or arm64; on kernels before 5.11 a smaller ring \
+                      buffer may help (ulimit -l)"
+            .into();
+        TraceError::Load { what, why, remedy }
+    }
+}
+
+/// Sizes the maps, fills the constants and picks the backend's programs.
+fn configure(
+    open: &mut OpenIoSkel<'_>,
+    backend: Backend,
+    settings: &Settings,
+) -> libbpf_rs::Result<()> {
+    open.maps
+        .seekscope_ring
+        .set_max_entries(settings.ring_bytes)?;
+    open.maps
+        .seekscope_slots
+        .set_max_entries(settings.start_slots)?;
+    let typed = backend == Backend::TpBtf;
+    open.progs.seekscope_enter.set_autoload(typed);
+    open.progs.seekscope_exit.set_autoload(typed);
+    open.progs.seekscope_begin.set_autoload(!typed);
+    open.progs.seekscope_end.set_autoload(!typed);
+    if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
+        fill_constants(constants, settings);
+    }
+    Ok(())
+}
+
+fn fill_constants(constants: &mut types::rodata, settings: &Settings) {
+    for (number, op) in SYSTEM_CALLS {
+        let place = usize::try_from(number)
+            .ok()
+            .and_then(|n| constants.op_of_syscall.get_mut(n));
+        if let Some(place) = place {
+            *place = op as u8;
+        }
+    }
+    constants.target_tgid = settings.target.tgid;
+    if let Some(namespace) = settings.target.namespace {
+        constants.target_pidns_device = namespace.device;
+        constants.target_pidns_inode = namespace.inode;
+    }
+    constants.slot_mask = settings.start_slots - 1;
+    constants.wakeup_bytes = u64::from(settings.ring_bytes / 2);
+    constants.o_direct = libc::O_DIRECT.cast_unsigned();
+}
+
+/// The calls we follow, by this architecture's numbers.
+const SYSTEM_CALLS: [(libc::c_long, IoOp); 10] = [
+    (libc::SYS_read, IoOp::Read),
+    (libc::SYS_pread64, IoOp::Pread),
+    (libc::SYS_readv, IoOp::Readv),
+    (libc::SYS_preadv, IoOp::Preadv),
+    (libc::SYS_preadv2, IoOp::Preadv2),
+    (libc::SYS_write, IoOp::Write),
+    (libc::SYS_pwrite64, IoOp::Pwrite),
+    (libc::SYS_writev, IoOp::Writev),
+    (libc::SYS_pwritev, IoOp::Pwritev),
+    (libc::SYS_pwritev2, IoOp::Pwritev2),
+];
+
+/// Writes a word that the kernel programs read.
+fn store(place: &mut u32, value: u32) {
+    // SAFETY: a valid, aligned reference; volatile because the other reader is the kernel.
+    unsafe { ptr::write_volatile(place, value) }
+}
+
+fn lock_messages() -> std::sync::MutexGuard<'static, Vec<String>> {
+    MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep_message(_: PrintLevel, message: String) {
+    let mut messages = lock_messages();
+    if messages.len() == MESSAGES_KEPT {
+        messages.remove(0);
+    }
+    messages.push(message.trim_end().to_string());
+}

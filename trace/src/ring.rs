@@ -1,0 +1,107 @@
+//! Reading the kernel's ring buffer in batches, on a timer.
+
+use std::mem;
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
+use rustix::event::epoll;
+use rustix::time::Timespec;
+
+use crate::decode::RECORD_BYTES;
+use crate::error::TraceError;
+use crate::source::DRAIN_INTERVAL;
+
+/// Records taken at once: bounds the memory, and the time until a drain returns.
+pub(crate) const BATCH_RECORDS: usize = 16_384;
+
+/// Negative errno by which the callback stops the library at a malformed record.
+const MALFORMED: i32 = -libc::EBADMSG;
+
+pub(crate) struct Ring {
+    buffer: RingBuffer<'static>,
+    /// Filled by the library's callback, emptied by [`Ring::read`]; never contended.
+    batch: Arc<Mutex<Vec<u8>>>,
+    wakeup: rustix::fd::OwnedFd,
+}
+
+impl Ring {
+    pub(crate) fn open(map: &dyn MapCore) -> Result<Self, TraceError> {
+        let batch = Arc::new(Mutex::new(Vec::new()));
+        let filled = Arc::clone(&batch);
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(map, move |record| {
+                if record.len() != RECORD_BYTES {
+                    return MALFORMED;
+                }
+                filled
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend_from_slice(record);
+                0
+            })
+            .map_err(ring_error)?;
+        let buffer = builder.build().map_err(ring_error)?;
+        Ok(Self {
+            buffer,
+            batch,
+            wakeup: wakeup_of(map).map_err(ring_error)?,
+        })
+    }
+
+    /// Waits for the next timed drain, or the kernel's call that the ring fills up.
+    pub(crate) fn wait(&self) {
+        let interval = Timespec::try_from(DRAIN_INTERVAL).unwrap_or_default();
+        let mut ready = Vec::with_capacity(1);
+        // An interrupted or failed wait only means an early look.
+        if epoll::wait(
+            &self.wakeup,
+            rustix::buffer::spare_capacity(&mut ready),
+            Some(&interval),
+        )
+        .is_err()
+        {
+            std::thread::sleep(DRAIN_INTERVAL / 8);
+        }
+    }
+
+    /// Appends up to one batch of records to `into`; returns how many.
+    pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<usize, TraceError> {
+        into.clear();
+        mem::swap(
+            into,
+            &mut *self.batch.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        let code = self.buffer.consume_raw_n(BATCH_RECORDS);
+        mem::swap(
+            into,
+            &mut *self.batch.lock().unwrap_or_else(PoisonError::into_inner),
+        );
+        if code < 0 {
+            let why = std::io::Error::from_raw_os_error(-code);
+            return Err(ring_error(why));
+        }
+        Ok(into.len() / RECORD_BYTES)
+    }
+}
+
+/// An epoll instance that reports wake-ups only (edge-triggered): a level-triggered one would
+/// report any waiting record and turn the timed drain into one per record.
+fn wakeup_of(map: &dyn MapCore) -> rustix::io::Result<rustix::fd::OwnedFd> {
+    let wakeup = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+    epoll::add(
+        &wakeup,
+        map.as_fd().as_fd(),
+        epoll::EventData::new_u64(0),
+        flags,
+    )?;
+    Ok(wakeup)
+}
+
+fn ring_error(error: impl std::fmt::Display) -> TraceError {
+    TraceError::Ring {
+        why: error.to_string(),
+    }
+}

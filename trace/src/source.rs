@@ -1,0 +1,35 @@
+//! Where events come from and where they go.
+
+use seekscope_run::{FileRecord, IoEvent, TraceFacts};
+
+use crate::error::{SinkError, TraceError};
+
+/// Receives events, e.g. a run directory.
+pub trait EventSink {
+    /// Takes one event. Its file was announced before.
+    fn event(&mut self, event: &IoEvent) -> Result<(), SinkError>;
+
+    /// Takes a file. Called again with the same `file_id` when more is known about it (its name,
+    /// its size, that it was deleted): the last record counts.
+    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError>;
+}
+
+/// Produces events: the kernel programs, a stored run, a list in a test.
+pub trait EventSource: Send {
+    /// Hands over the events that are there, without waiting for more, and returns how many. May
+    /// stop early and leave a rest for the next call, so that a flood cannot hold it forever.
+    fn drain(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError>;
+
+    /// Stops producing, hands over what is left and returns the trailer, without the cost of the
+    /// thread that called `drain`, which that thread measures.
+    fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError>;
+
+    /// Waits until `drain` should be called again: at most [`DRAIN_INTERVAL`].
+    fn wait(&mut self) {
+        std::thread::sleep(DRAIN_INTERVAL);
+    }
+}
+
+/// How often events are collected. Rarely enough that an idle server costs nothing noticeable; a
+/// busy one is bridged by the ring, which wakes the reader early when it is half full.
+pub const DRAIN_INTERVAL: std::time::Duration = std::time::Duration::from_millis(40);

@@ -1,0 +1,19 @@
+//! Traces real processes with real eBPF. Needs root and fails, not skips, without.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "all of this is test code"
+)]
+
+mod accounting;
+mod cache;
+mod container;
+mod detach;
+mod file_names;
+mod jobs;
+mod known_calls;
+mod permission;
+mod strace;
+mod support;

@@ -1,0 +1,86 @@
+// Axes: where ticks stand and what they say. Logarithmic axes are linear ones over logarithms, so
+// that zooming, drawing and counting need no second case.
+
+import type uPlot from "uplot";
+import { byteLabels, formatNsTick, formatPercentile, formatSeconds } from "./format";
+import { theme } from "./theme";
+
+const FONT = "12px system-ui, sans-serif";
+
+function axis(label: string, options: uPlot.Axis): uPlot.Axis {
+  return {
+    label,
+    labelFont: FONT,
+    labelSize: 18,
+    font: FONT,
+    stroke: () => theme().text,
+    grid: { stroke: () => theme().grid, width: 1 },
+    ticks: { stroke: () => theme().grid, width: 1, size: 5 },
+    ...options,
+  };
+}
+
+export function timeAxis(): uPlot.Axis {
+  return axis("seconds since the phase began", {
+    size: 34,
+    space: 70,
+    values: (_u, splits, _axis, _space, step) => splits.map((s) => formatSeconds(s, step)),
+  });
+}
+
+const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
+
+export function offsetAxis(): uPlot.Axis {
+  return axis("offset in the file", {
+    size: 72,
+    space: 36,
+    incrs: BYTE_STEPS,
+    values: (_u, splits, _axis, _space, step) => byteLabels(splits, step),
+  });
+}
+
+export function latencyAxis(): uPlot.Axis {
+  return axis("latency", {
+    size: 72,
+    splits: (_u, _index, low, high) => logTicks(low, high),
+    values: (_u, splits) => splits.map((log) => formatNsTick(10 ** log)),
+  });
+}
+
+export function percentileAxis(): uPlot.Axis {
+  return axis("percentile of the reads", {
+    size: 34,
+    splits: (_u, _index, low, high) => decades(low, high),
+    values: (_u, splits) => splits.map(formatPercentile),
+  });
+}
+
+const TICKS_MIN = 3;
+const TICKS_MAX = 9;
+
+/** Whole decades; when these are too few, 1-2-5 in each; when zoomed in further, even steps. */
+function logTicks(low: number, high: number): number[] {
+  const whole = decades(low, high);
+  if (whole.length >= TICKS_MIN) return whole;
+  const finer: number[] = [];
+  for (let decade = Math.floor(low); decade <= high; decade++) {
+    for (const digit of [1, 2, 5]) finer.push(decade + Math.log10(digit));
+  }
+  const seen = finer.filter((tick) => tick >= low && tick <= high);
+  if (seen.length >= TICKS_MIN) return seen;
+  const [from, to] = [10 ** low, 10 ** high];
+  const power = 10 ** Math.floor(Math.log10((to - from) / TICKS_MIN));
+  const step = [5, 2, 1].map((n) => n * power).find((n) => (to - from) / n >= TICKS_MIN) ?? power;
+  const even: number[] = [];
+  for (let ns = Math.ceil(from / step) * step; ns <= to && even.length < 20; ns += step) {
+    even.push(Math.log10(ns));
+  }
+  return even;
+}
+
+function decades(low: number, high: number): number[] {
+  const all: number[] = [];
+  for (let decade = Math.ceil(low - 1e-9); decade <= high + 1e-9; decade++) all.push(decade);
+  const step = Math.ceil(all.length / TICKS_MAX);
+  return all.filter((_, i) => i % step === 0);
+}

@@ -1,0 +1,2 @@
+// Stylesheets are imported for esbuild to bundle.
+declare module "*.css";

@@ -1,0 +1,100 @@
+// What a mark under the pointer stands for.
+
+import type uPlot from "uplot";
+import type { Drawn, Kind } from "./chart";
+import { formatBytes, formatCount, formatNs } from "./format";
+import { KIND_FAILED, KIND_WRITE } from "./points";
+
+/** CSS pixels within which a dot counts as pointed at. */
+const REACH = 12;
+const TIP_WIDTH = 240;
+
+export class Hover {
+  private readonly tip = document.createElement("div");
+
+  constructor(
+    over: HTMLElement,
+    private readonly kind: Kind,
+  ) {
+    this.tip.className = "tip";
+    this.tip.hidden = true;
+    over.append(this.tip);
+  }
+
+  hide(): void {
+    this.tip.hidden = true;
+  }
+
+  /** Shows what lies under the plot's cursor. */
+  at(plot: uPlot, drawn: Drawn | null): void {
+    const { left, top } = plot.cursor;
+    const lines = drawn && left !== undefined && top !== undefined && left >= 0
+      ? drawn.kind === "dots" ? dotLines(plot, drawn, left, top) : this.cellLines(plot, drawn, left, top)
+      : null;
+    this.tip.hidden = !lines;
+    if (!lines) return;
+    this.tip.replaceChildren(
+      ...lines.map((line) => {
+        const row = document.createElement("div");
+        row.textContent = line;
+        return row;
+      }),
+    );
+    const beyond = left! + TIP_WIDTH > plot.over.clientWidth;
+    const low = top! > plot.over.clientHeight / 2;
+    this.tip.style.left = beyond ? "" : `${left! + 12}px`;
+    this.tip.style.right = beyond ? `${plot.over.clientWidth - left! + 12}px` : "";
+    this.tip.style.top = low ? "" : `${top! + 12}px`;
+    this.tip.style.bottom = low ? `${plot.over.clientHeight - top! + 12}px` : "";
+  }
+
+  private cellLines(
+    plot: uPlot,
+    drawn: Drawn & { kind: "density" },
+    left: number,
+    top: number,
+  ): string[] | null {
+    const { density, view } = drawn;
+    const [x, y] = [plot.posToVal(left, "x"), plot.posToVal(top, "y")];
+    const column = Math.floor(((x - view.x0) / (view.x1 - view.x0)) * density.columns);
+    const row = Math.floor(((y - view.y0) / (view.y1 - view.y0)) * density.rows);
+    const cell = row * density.columns + column;
+    const [reads, writes] = [density.reads[cell] ?? 0, density.writes[cell] ?? 0];
+    if (reads + writes === 0) return null;
+    const counts = [reads && `${formatCount(reads)} reads`, writes && `${formatCount(writes)} writes`];
+    const place = this.kind === "offset" ? `offset ${formatBytes(Math.round(y))}` : formatNs(10 ** y);
+    return [counts.filter(Boolean).join(", "), `about ${x.toPrecision(4)} s, ${place}`];
+  }
+}
+
+function dotLines(
+  plot: uPlot,
+  drawn: Drawn & { kind: "dots" },
+  left: number,
+  top: number,
+): string[] | null {
+  const { points, y, indexes } = drawn;
+  let nearest = -1;
+  let least = REACH ** 2;
+  for (const i of indexes) {
+    const dx = plot.valToPos(points.time[i]!, "x") - left;
+    const dy = plot.valToPos(y[i]!, "y") - top;
+    const distance = dx * dx + dy * dy;
+    if (distance < least) {
+      least = distance;
+      nearest = i;
+    }
+  }
+  if (nearest < 0) return null;
+  const kind = points.kind[nearest]!;
+  const word = kind & KIND_WRITE ? "write" : "read";
+  const offset = points.offset[nearest]!;
+  return [
+    `${word}${kind & KIND_FAILED ? ", failed" : ""}, ${formatNs(points.latency[nearest]!)}`,
+    `at ${points.time[nearest]!.toFixed(6)} s`,
+    Number.isNaN(offset)
+      ? "offset not known"
+      : `offset ${formatCount(offset)} (${formatBytes(offset)})`,
+    `length ${formatCount(points.length[nearest]!)} bytes`,
+  ];
+}

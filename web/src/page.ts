@@ -1,0 +1,65 @@
+// The page of a seekscope report. All numbers stand in the document already; this draws the figures.
+
+import "./intl_guard";
+import "uplot/dist/uPlot.min.css";
+import "./page.css";
+import { Chart, type Kind } from "./chart";
+import { readPageData, type FileFigures, type PhaseFigures } from "./data";
+import { percentileChart } from "./percentile_chart";
+import { loadPoints, type Points } from "./points";
+import { onThemeChange } from "./theme";
+
+async function start(): Promise<void> {
+  const data = readPageData();
+  const drawings: { redraw(): void }[] = [];
+  onThemeChange(() => drawings.forEach((drawing) => drawing.redraw()));
+  const curves = document.getElementById("percentiles");
+  if (curves && data.percentiles) drawings.push(percentileChart(curves, data.percentiles));
+  const phases = document.querySelectorAll<HTMLElement>("article.phase");
+  for (const article of phases) {
+    const phase = data.phases[Number(article.dataset.phase)];
+    if (phase) drawings.push(...(await startPhase(article, phase)));
+  }
+  document.documentElement.dataset.ready = "true";
+}
+
+/** Both figures of a phase, and the menu of its files. */
+async function startPhase(article: HTMLElement, phase: PhaseFigures): Promise<Chart[]> {
+  const first = phase.files[0];
+  const menu = article.querySelector("select");
+  if (!first || !menu) return [];
+  const load = loadedOnce(phase);
+  const charts = [...article.querySelectorAll<HTMLElement>("figure.chart")].map(
+    (root) => new Chart(root, root.dataset.kind as Kind, first, load),
+  );
+  const show = (file: FileFigures) => Promise.all(charts.map((chart) => chart.show(file)));
+  menu.addEventListener("change", () => {
+    const file = phase.files[Number(menu.value)];
+    if (file) void show(file);
+  });
+  menu.disabled = false;
+  // A browser may restore an earlier choice when the page is opened again.
+  menu.value = "0";
+  await show(first);
+  return charts;
+}
+
+/** Both figures of a file share its points. */
+function loadedOnce(phase: PhaseFigures): (file: FileFigures) => Promise<Points> {
+  const loaded = new Map<FileFigures, Promise<Points>>();
+  return (file) => {
+    let points = loaded.get(file);
+    if (!points) {
+      points = loadPoints(file.points, phase.time_unit_s);
+      loaded.set(file, points);
+    }
+    return points;
+  };
+}
+
+start().catch((error: unknown) => {
+  const reason = error instanceof Error ? error.message : String(error);
+  for (const caption of document.querySelectorAll("figure.chart figcaption")) {
+    caption.prepend(`This figure could not be drawn (${reason}). `);
+  }
+});

@@ -1,0 +1,81 @@
+// A real browser for the tests: found or failed, never skipped.
+
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+/** Starts the browser with a profile of its own. */
+export async function startBrowser(options = {}) {
+  const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+  if (!existsSync(executablePath)) {
+    throw new Error(`${executablePath} is missing: install chromium, or name one in CHROMIUM`);
+  }
+  const profile = mkdtempSync(join(tmpdir(), "seekscope-chromium-"));
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath,
+    headless: true,
+    args: ARGUMENTS,
+    viewport: { width: 1400, height: 900 },
+    ...options,
+  });
+  const close = async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true });
+  };
+  return { context, close };
+}
+
+/** A page that keeps all it complains about and all it asks for. */
+export async function openReport(context, path, { ready = true } = {}) {
+  const page = await context.newPage();
+  const complaints = [];
+  const requests = [];
+  page.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
+  page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    complaints.push(`dialog: ${dialog.message()}`);
+    void dialog.dismiss();
+  });
+  page.on("request", (request) => requests.push(request.url()));
+  await page.addInitScript(() => {
+    window.violations = [];
+    document.addEventListener("securitypolicyviolation", (event) => {
+      window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
+    });
+  });
+  const url = pathToFileURL(path).href;
+  await page.goto(url);
+  if (ready) await page.waitForSelector("html[data-ready=true]", { timeout: 60_000 });
+  return { page, complaints, requests, url };
+}
+
+/** Renders a made-up run into `folder` and returns the report's path. */
+export function sampleReport(folder, events, ...flags) {
+  const path = join(folder, `report-${events}${flags.join("")}.html`);
+  const built = process.env.SEEKSCOPE_SAMPLE_REPORT;
+  const [program, first] = built
+    ? [built, []]
+    : [process.env.CARGO ?? "cargo", CARGO_ARGUMENTS];
+  execFileSync(program, [...first, path, String(events), ...flags], { stdio: "inherit" });
+  return path;
+}
+
+const CARGO_ARGUMENTS = [
+  ..."run --quiet --release -p seekscope-report --example sample_report".split(" "),
+  "--manifest-path",
+  new URL("../../Cargo.toml", import.meta.url).pathname,
+  "--",
+];

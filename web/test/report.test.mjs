@@ -1,0 +1,297 @@
+// The report in a real browser: what a reader sees and does.
+
+import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openReport, sampleReport, startBrowser } from "./browser.mjs";
+
+// The example's phases, in order.
+const FRESH = 0;
+const AGED = 1;
+const OPEN_LIMIT_MS = 20_000;
+const ZOOM_LIMIT_MS = 3_000;
+
+let folder;
+let browser;
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), "seekscope-report-"));
+  browser = await startBrowser();
+});
+
+after(async () => {
+  await browser?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const figure = (page, phase, kind) =>
+  page.locator(`article.phase[data-phase="${phase}"] figure[data-kind="${kind}"]`);
+
+const drawnAs = (chart, kind) =>
+  chart.and(chart.page().locator(`[data-drawn="${kind}"]`)).waitFor({ timeout: 30_000 });
+
+async function view(chart) {
+  const text = await chart.getAttribute("data-view");
+  const [x0, x1, y0, y1] = text.split(",").map(Number);
+  return { x0, x1, y0, y1 };
+}
+
+/** Drags over the middle of a figure, from and to shares of its width and height. */
+async function drag(chart, [fromX, fromY], [toX, toY]) {
+  const over = chart.locator(".u-over");
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  const mouse = chart.page().mouse;
+  await mouse.move(box.x + box.width * fromX, box.y + box.height * fromY);
+  await mouse.down();
+  await mouse.move(box.x + box.width * toX, box.y + box.height * toY, { steps: 4 });
+  await mouse.up();
+}
+
+/** Height (0 bottom, 1 top) of every coloured pixel, by twentieths of the figure's width. */
+function colouredHeights(chart) {
+  return chart.evaluate((root) => {
+    const canvas = root.querySelector("canvas");
+    const over = root.querySelector(".u-over").getBoundingClientRect();
+    const outer = canvas.getBoundingClientRect();
+    const ratio = canvas.width / outer.width;
+    const [left, top] = [(over.left - outer.left) * ratio, (over.top - outer.top) * ratio];
+    const [width, height] = [Math.floor(over.width * ratio), Math.floor(over.height * ratio)];
+    // Read from a copy: reading the page's own canvas makes the browser complain.
+    const copy = new OffscreenCanvas(width, height);
+    const context = copy.getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, -Math.round(left), -Math.round(top));
+    const pixels = context.getImageData(0, 0, width, height).data;
+    const bands = Array.from({ length: 20 }, () => []);
+    for (let y = 0; y < height; y++) {
+      for (let x = 0; x < width; x++) {
+        const [r, , b, alpha] = pixels.subarray((y * width + x) * 4, (y * width + x) * 4 + 4);
+        // Reads are blue; the grid lines behind are grey.
+        if (alpha > 0 && b - r > 40) bands[Math.floor((x / width) * 20)].push(1 - y / height);
+      }
+    }
+    return bands;
+  });
+}
+
+const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
+const spread = (values) => Math.max(...values) - Math.min(...values);
+
+function assertDiagonal(bands) {
+  bands.forEach((heights, i) => {
+    assert.ok(heights.length > 0, `band ${i} is empty`);
+    assert.ok(spread(heights) < 0.15, `band ${i} is spread over ${spread(heights)}`);
+    if (i > 0) assert.ok(mean(heights) > mean(bands[i - 1]), `band ${i} does not rise`);
+  });
+}
+
+function assertCloud(bands) {
+  bands.forEach((heights, i) => {
+    assert.ok(heights.length > 20, `band ${i} has ${heights.length} coloured pixels`);
+    assert.ok(spread(heights) > 0.8, `band ${i} spans only ${spread(heights)}`);
+    assert.ok(Math.abs(mean(heights) - mean(bands.flat())) < 0.15, `band ${i} leans`);
+  });
+}
+
+async function assertQuiet({ page, complaints, requests, url }) {
+  assert.deepEqual(complaints, []);
+  assert.deepEqual(requests, [url]);
+  assert.deepEqual(await page.evaluate(() => window.violations), []);
+}
+
+describe("a report of 20,000 calls", () => {
+  let report;
+  let page;
+
+  before(async () => {
+    const path = sampleReport(folder, 20_000);
+    const size = statSync(path).size;
+    console.log(`# report of 20,000 calls: ${size} bytes`);
+    assert.ok(size < 600_000, `${size} bytes`);
+    report = await openReport(browser.context, path);
+    page = report.page;
+  });
+
+  test("shows order as a diagonal and disorder as a cloud, call by call", async () => {
+    for (const phase of [0, 1, 2, 3]) await drawnAs(figure(page, phase, "offset"), "dots");
+    assertDiagonal(await colouredHeights(figure(page, FRESH, "offset")));
+    assertCloud(await colouredHeights(figure(page, AGED, "offset")));
+    const latency = await colouredHeights(figure(page, AGED, "latency"));
+    assert.ok(latency.every((band) => band.length > 0));
+  });
+
+  test("draws the percentiles of every phase", async () => {
+    assert.equal(await page.locator("#percentiles .legend li").count(), 4);
+    const coloured = await colouredHeights(page.locator("#percentiles"));
+    assert.ok(coloured.flat().length > 100);
+  });
+
+  test("zooms by dragging and returns by double click", async () => {
+    const chart = figure(page, AGED, "offset");
+    const whole = await view(chart);
+    await drag(chart, [0.25, 0.25], [0.5, 0.75]);
+    const zoomed = await view(chart);
+    const width = whole.x1 - whole.x0;
+    assert.ok(Math.abs(zoomed.x0 - (whole.x0 + width * 0.25)) < width * 0.02, `${zoomed.x0}`);
+    assert.ok(Math.abs(zoomed.x1 - (whole.x0 + width * 0.5)) < width * 0.02, `${zoomed.x1}`);
+    assert.ok(Math.abs((zoomed.y1 - zoomed.y0) / (whole.y1 - whole.y0) - 0.5) < 0.02);
+    await drawnAs(chart, "dots");
+    const calls = Number((await chart.locator("output").textContent()).match(/[\d,]+/)[0].replace(",", ""));
+    assert.ok(calls > 400 && calls < 900, `${calls} calls in an eighth of 5,400`);
+    await chart.locator(".u-over").dblclick();
+    assert.deepEqual(await view(chart), whole);
+  });
+
+  test("is worked by keyboard alone", async () => {
+    const chart = figure(page, FRESH, "latency");
+    const whole = await view(chart);
+    await chart.getByRole("button", { name: "Zoom in" }).press("Enter");
+    const zoomed = await view(chart);
+    assert.ok(zoomed.x1 - zoomed.x0 < (whole.x1 - whole.x0) * 0.51);
+    await chart.locator(".plot").press("ArrowRight");
+    assert.ok((await view(chart)).x0 > zoomed.x0);
+    await chart.getByRole("button", { name: "Reset zoom" }).press("Enter");
+    assert.deepEqual(await view(chart), whole);
+  });
+
+  test("says what is under the pointer", async () => {
+    const chart = figure(page, FRESH, "offset");
+    const over = chart.locator(".u-over");
+    await over.scrollIntoViewIfNeeded();
+    const box = await over.boundingBox();
+    // Somewhere on the way across the middle lies the diagonal.
+    for (let y = 0; y < box.height; y += 4) {
+      await page.mouse.move(box.x + box.width / 2, box.y + y);
+      if (await chart.locator(".tip").isVisible()) break;
+    }
+    const tip = await chart.locator(".tip").innerText();
+    assert.match(tip, /^read, [\d.]+ (µs|ms)\nat \d+\.\d{6} s\noffset [\d,]+ \(.*\)\nlength 28,672 bytes$/);
+  });
+
+  test("shows another file when asked", async () => {
+    const chart = figure(page, FRESH, "offset");
+    const menu = page.locator('article.phase[data-phase="0"] select');
+    const before = await chart.locator("figcaption").textContent();
+    await menu.selectOption("1");
+    await page.waitForFunction(
+      ([root, text]) => root.querySelector("figcaption").textContent !== text,
+      [await chart.elementHandle(), before],
+    );
+    assert.match(await chart.locator("figcaption").textContent(), /index-5--781\.wt/);
+    await drawnAs(chart, "dots");
+    await menu.selectOption("0");
+    await page.waitForFunction(
+      ([root, text]) => root.querySelector("figcaption").textContent === text,
+      [await chart.elementHandle(), before],
+    );
+  });
+
+  test("is readable in the dark and on paper", async () => {
+    const chart = figure(page, AGED, "offset");
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await background();
+    await page.emulateMedia({ colorScheme: "dark" });
+    assert.notEqual(await background(), light);
+    assertCloud(await colouredHeights(chart));
+    await page.emulateMedia({ colorScheme: "dark", media: "print" });
+    assert.equal(await background(), light);
+    await page.emulateMedia({ colorScheme: "light", media: "screen" });
+  });
+
+  test("asks nobody for anything and complains of nothing", () => assertQuiet(report));
+});
+
+test("hostile names are text and nothing else", async () => {
+  const path = sampleReport(folder, 2_000, "--hostile");
+  const report = await openReport(browser.context, path);
+  const { page } = report;
+  for (const phase of [0, 1, 2, 3]) await drawnAs(figure(page, phase, "offset"), "dots");
+  const text = await page.locator("main").innerText();
+  assert.ok(text.includes('<img src=x onerror="window.hacked=1">'));
+  assert.ok(text.includes("</script><script>window.hacked=2</script>"));
+  assert.ok(text.includes("abc\\u{202e}fdp.tw\"'&\\n\\u{7}\\u{0}"));
+  assert.ok(text.includes("x".repeat(1000)));
+  assert.ok(!/[\u0000-\u0008\u202a-\u202e]/.test(await page.content()));
+  const menu = page.locator("article.phase select").first();
+  await menu.selectOption("1");
+  await page.waitForTimeout(300);
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator("main img, main svg, main script").count(), 0);
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  assert.equal(overflow, 0, "a long name makes the page scroll sideways");
+  await assertQuiet(report);
+});
+
+test("without scripts the tables are still there", async () => {
+  const plain = await startBrowser({ javaScriptEnabled: false });
+  try {
+    const path = sampleReport(folder, 2_000);
+    const { page } = await openReport(plain.context, path, { ready: false });
+    const text = await page.locator("main").innerText();
+    assert.match(text, /The figures need scripts/);
+    assert.match(text, /Median seek distance/);
+    assert.match(text, /collection-7--781\.wt/);
+    assert.ok((await page.locator("table").count()) >= 9);
+    assert.ok(await page.locator("article.phase select").first().isDisabled());
+  } finally {
+    await plain.close();
+  }
+});
+
+test("an odd locale does not cost the page its figures", async () => {
+  const page = await browser.context.newPage();
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(error.message));
+  await page.addInitScript(() => {
+    Object.defineProperty(navigator, "language", { value: "en_US@posix" });
+  });
+  await page.goto(`file://${sampleReport(folder, 2_000)}`);
+  await drawnAs(figure(page, FRESH, "offset"), "dots");
+  assert.deepEqual(errors, []);
+});
+
+test("beyond a million calls a sample is drawn, and said to be one", async () => {
+  const report = await openReport(browser.context, sampleReport(folder, 1_500_000));
+  const { page } = report;
+  const chart = figure(page, AGED, "offset");
+  await drawnAs(chart, "density");
+  assert.match(await chart.locator("output").textContent(), /^405,000 calls/);
+  assert.match(await chart.locator("figcaption").textContent(), /one call in 2 is drawn/);
+  await drag(chart, [0.4, 0.4], [0.6, 0.6]);
+  await drawnAs(chart, "dots");
+  assert.match(await chart.locator("output").textContent(), /one in 2 kept/);
+  await assertQuiet(report);
+});
+
+test("a million calls open and zoom in bearable time", async () => {
+  const path = sampleReport(folder, 1_000_000);
+  console.log(`# report of 1,000,000 calls: ${statSync(path).size} bytes`);
+  const opened = Date.now();
+  const report = await openReport(browser.context, path);
+  const openMs = Date.now() - opened;
+  const { page } = report;
+  const chart = figure(page, AGED, "offset");
+  await drawnAs(chart, "density");
+  assertDiagonal(await colouredHeights(figure(page, FRESH, "offset")));
+  assertCloud(await colouredHeights(chart));
+  const counted = (text) => chart.locator("output", { hasText: text }).waitFor({ timeout: 30_000 });
+  await counted("270,000 calls, shaded");
+
+  const zoomed = Date.now();
+  await drag(chart, [0.25, 0.25], [0.75, 0.75]);
+  await counted(/^(6[5-9]|70),\d{3} calls, shaded/);
+  const firstZoomMs = Date.now() - zoomed;
+  const again = Date.now();
+  await drag(chart, [0.4, 0.4], [0.6, 0.6]);
+  await drawnAs(chart, "dots");
+  const secondZoomMs = Date.now() - again;
+  console.log(`# open ${openMs} ms, first zoom ${firstZoomMs} ms, next zoom ${secondZoomMs} ms`);
+  assert.ok(openMs < OPEN_LIMIT_MS, `open took ${openMs} ms`);
+  assert.ok(firstZoomMs < ZOOM_LIMIT_MS, `first zoom took ${firstZoomMs} ms`);
+  assert.ok(secondZoomMs < ZOOM_LIMIT_MS, `next zoom took ${secondZoomMs} ms`);
+  await assertQuiet(report);
+});

@@ -1,0 +1,23 @@
+//! Work that seekscope gives a server: loading a known data set, ageing it by random updates, and
+//! building an index.
+//!
+//! Everything runs inside the futures it hands out: no task is spawned, so dropping a future ends
+//! the work on our side (a command already sent may still be finished by the server).
+//!
+//! Read [`sdu`] first (the data), then [`load`], [`update`] and [`index_build`].
+
+mod error;
+pub mod index_build;
+pub mod load;
+pub mod sdu;
+mod shuffled;
+pub mod update;
+
+pub use error::WorkloadError;
+pub use index_build::{IndexKeys, IndexPlan, drop_index};
+pub use load::{LoadOptions, LoadReport, load};
+pub use sdu::{Sdu, SduOptions};
+pub use update::{UpdateOptions, UpdateReport, update};
+
+/// Told how many documents are done so far; called from the polling thread, so it must be quick.
+pub type Progress<'a> = &'a (dyn Fn(u64) + Send + Sync);
