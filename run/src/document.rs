@@ -88,6 +88,14 @@ impl Disk {
         }
     }
 
+    /// [`Disk::label`] without the figures, for headings that stand near them.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Plain => self.label(),
+            Self::Emulated { name, .. } => format!("emulated {name}"),
+        }
+    }
+
     /// True when reads were throttled.
     pub fn is_emulated(&self) -> bool {
         matches!(self, Self::Emulated { .. })

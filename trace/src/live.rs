@@ -12,7 +12,7 @@ use crate::files::FileTable;
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::process::{Target, check_capabilities, not_ours};
 use crate::ring::{BATCH_RECORDS, Ring};
-use crate::source::{EventSink, EventSource};
+use crate::source::{DRAIN_INTERVAL, EventSink, EventSource};
 
 const PROC: &str = "/proc";
 
@@ -71,6 +71,8 @@ pub struct LiveSource {
     ring_records: usize,
     batch: Vec<u8>,
     written: u64,
+    /// Drains in a row that found nothing.
+    idle_drains: u32,
 }
 
 impl LiveSource {
@@ -114,6 +116,7 @@ impl LiveSource {
             ring_records: ring_bytes as usize / RECORD_BYTES,
             batch: Vec::new(),
             written: 0,
+            idle_drains: 0,
         })
     }
 
@@ -190,6 +193,11 @@ impl LiveSource {
 impl EventSource for LiveSource {
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError> {
         let total = self.drain_ring(sink)?;
+        self.idle_drains = if total == 0 {
+            self.idle_drains.saturating_add(1)
+        } else {
+            0
+        };
         let programs = &self.programs;
         self.cost
             .drained(|| programs.counters().map_or(0, |counters| counters.seen));
@@ -197,8 +205,7 @@ impl EventSource for LiveSource {
     }
 
     fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError> {
-        self.programs.set_tracing(false);
-        self.programs.detach();
+        self.stop();
         let counters = self.programs.counters()?;
         self.cost.stop(counters.seen);
         while self.drain_ring(sink)? > 0 {}
@@ -208,8 +215,16 @@ impl EventSource for LiveSource {
         Ok(self.facts(counters, self.programs.calls_in_flight()))
     }
 
+    fn stop(&mut self) {
+        self.programs.set_tracing(false);
+        self.programs.detach();
+    }
+
     fn wait(&mut self) {
-        self.ring.wait();
+        // Waking up costs a tenth of a millisecond on a virtual machine; an idle server deserves
+        // less of it. Should it awake with a flood, the ring calls when it is half full.
+        self.ring
+            .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(3)));
     }
 }
 

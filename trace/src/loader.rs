@@ -36,6 +36,8 @@ const TRACEFS: [&str; 2] = [
     "/sys/kernel/debug/tracing/events",
 ];
 
+/// Slots read at a time when a trace ends.
+const SLOTS_PER_BATCH: u32 = 4096;
 /// Where `op` lies in `struct start_slot` of bpf/record.h; `tid` comes first.
 const SLOT_OP_AT: usize = 6;
 
@@ -86,7 +88,6 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
-    start_slots: u32,
 }
 
 /// One backend's failure.
@@ -132,7 +133,6 @@ impl Programs {
             links: links.into(),
             skeleton,
             backend,
-            start_slots: settings.start_slots,
         })
     }
 
@@ -206,15 +206,13 @@ impl Programs {
     /// Calls on files that began and have not ended. Meaningful once tracing is off.
     pub(crate) fn calls_in_flight(&self) -> u64 {
         let slots = &self.skeleton.maps.seekscope_slots;
-        let occupied = |index: &u32| {
-            let slot = slots
-                .lookup(&index.to_ne_bytes(), MapFlags::ANY)
-                .ok()
-                .flatten()
-                .unwrap_or_default();
-            slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0
-        };
-        (0..self.start_slots).filter(occupied).count() as u64
+        let occupied =
+            |slot: &[u8]| slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0;
+        // A few calls into the kernel (Linux 5.6) rather than one per slot.
+        match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
+            Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
+            Err(_) => 0,
+        }
     }
 
     /// What the kernel counted about both programs.

@@ -96,8 +96,11 @@ fn read(mut source: Box<dyn EventSource>, mut sink: Sink, order: &AtomicU8) -> O
             why: "the trace was abandoned".into(),
         });
     }
+    let before_stop_ns = cost::thread_cpu_ns();
+    source.stop();
+    let stop_ns = cost::thread_cpu_ns() - before_stop_ns;
     let mut facts = source.finish(sink.as_mut())?;
-    cost::add_reader(&mut facts, cost::thread_cpu_ns());
+    cost::add_reader(&mut facts, cost::thread_cpu_ns() - stop_ns);
     Ok((facts, sink))
 }
 

@@ -3,6 +3,7 @@
 use std::mem;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use libbpf_rs::{MapCore, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
@@ -10,7 +11,6 @@ use rustix::time::Timespec;
 
 use crate::decode::RECORD_BYTES;
 use crate::error::TraceError;
-use crate::source::DRAIN_INTERVAL;
 
 /// Records taken at once: bounds the memory, and the time until a drain returns.
 pub(crate) const BATCH_RECORDS: usize = 16_384;
@@ -51,18 +51,18 @@ impl Ring {
     }
 
     /// Waits for the next timed drain, or the kernel's call that the ring fills up.
-    pub(crate) fn wait(&self) {
-        let interval = Timespec::try_from(DRAIN_INTERVAL).unwrap_or_default();
+    pub(crate) fn wait(&self, interval: Duration) {
+        let timeout = Timespec::try_from(interval).unwrap_or_default();
         let mut ready = Vec::with_capacity(1);
         // An interrupted or failed wait only means an early look.
         if epoll::wait(
             &self.wakeup,
             rustix::buffer::spare_capacity(&mut ready),
-            Some(&interval),
+            Some(&timeout),
         )
         .is_err()
         {
-            std::thread::sleep(DRAIN_INTERVAL / 8);
+            std::thread::sleep(interval / 8);
         }
     }
 

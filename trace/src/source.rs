@@ -20,11 +20,16 @@ pub trait EventSource: Send {
     /// stop early and leave a rest for the next call, so that a flood cannot hold it forever.
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError>;
 
-    /// Stops producing, hands over what is left and returns the trailer, without the cost of the
-    /// thread that called `drain`, which that thread measures.
+    /// Stops producing. Taking programs out of the kernel takes tens of milliseconds of CPU time,
+    /// but after the time that was traced, so it is apart from [`EventSource::finish`], whose cost
+    /// counts.
+    fn stop(&mut self) {}
+
+    /// Stops producing unless that was done, hands over what is left and returns the trailer,
+    /// without the cost of the thread that called `drain`, which that thread measures.
     fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError>;
 
-    /// Waits until `drain` should be called again: at most [`DRAIN_INTERVAL`].
+    /// Waits until `drain` should be called again: about [`DRAIN_INTERVAL`], longer when idle.
     fn wait(&mut self) {
         std::thread::sleep(DRAIN_INTERVAL);
     }
