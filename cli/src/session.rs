@@ -31,10 +31,18 @@ pub struct OpenPhase {
     pub trace_failure: Option<String>,
 }
 
-/// `./seekscope-runs/COMMAND-DATE-TIME`, in UTC.
+/// `./seekscope-runs/COMMAND-DATE-TIME`, in UTC, with a number where that is taken.
 fn default_folder(command: &str) -> PathBuf {
-    let now = jiff::Timestamp::now();
-    Path::new("seekscope-runs").join(format!("{command}-{}", now.strftime("%Y%m%d-%H%M%S")))
+    let name = format!(
+        "{command}-{}",
+        jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S")
+    );
+    let folder = |suffix: &str| Path::new("seekscope-runs").join(format!("{name}{suffix}"));
+    let numbered = (2..).map(|n| folder(&format!("-{n}")));
+    std::iter::once(folder(""))
+        .chain(numbered)
+        .find(|f| !f.exists())
+        .unwrap_or_else(|| folder(""))
 }
 
 impl Session {

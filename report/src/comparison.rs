@@ -5,6 +5,8 @@ use seekscope_pattern::{AccessPattern, FileAnalysis, PhaseAnalysis};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{CacheState, Phase, ProcessIo, TraceFacts};
 
+use seekscope_stats::Quantiles;
+
 use crate::ReportInput;
 use crate::numbers::{format_number, format_share};
 
@@ -109,11 +111,11 @@ const PATTERN: [Row; 11] = [
     }),
     row("Direction", |c| pattern(c, |p| p.direction.name().into())),
     row("Seeks", |c| pattern(c, |p| format_count(p.seeks))),
-    row("Median run, accesses", |c| {
-        pattern(c, |p| format_count(p.run_accesses.p50))
+    row("Mean run (longest), accesses", |c| {
+        pattern(c, |p| run_length(&p.run_accesses, format_count))
     }),
-    row("Median run, bytes", |c| {
-        pattern(c, |p| format_bytes(p.run_bytes.p50))
+    row("Mean run (longest), bytes", |c| {
+        pattern(c, |p| run_length(&p.run_bytes, format_bytes))
     }),
     row("Median seek distance", |c| {
         match c.busiest.and_then(FileAnalysis::main_pattern) {
@@ -157,7 +159,7 @@ const CACHE: [Row; 6] = [
     }),
 ];
 
-const TRACER: [Row; 8] = [
+const TRACER: [Row; 9] = [
     row("Read calls, kernel's count (upper bound)", |c| {
         process_io(c, |p| format_count(p.read_calls))
     }),
@@ -171,6 +173,12 @@ const TRACER: [Row; 8] = [
         })
     }),
     row("Cost per event", |c| trace(c, cost_per_event)),
+    row("Tracer's CPU time (of the phase)", |c| {
+        match &c.phase.trace {
+            Some(t) => Cell::Value(at_least(t, tracer_time(c.phase, t))),
+            None => Cell::Missing("not traced"),
+        }
+    }),
     row("Share of the server's CPU time", |c| match &c.phase.trace {
         Some(t) if t.written == 0 => Cell::Missing("no events"),
         _ => trace(c, |t| at_least(t, format_share(t.cost.share_of_server_cpu))),
@@ -225,6 +233,11 @@ fn column<'a>(
     }
 }
 
+/// The median would mislead: many runs of one access beside few that hold nearly all the bytes.
+fn run_length(runs: &Quantiles, text: fn(u64) -> String) -> String {
+    format!("{} ({})", text(runs.mean), text(runs.max))
+}
+
 fn no_events(column: &Column<'_>) -> &'static str {
     why_no_events(column.phase)
 }
@@ -264,6 +277,16 @@ fn process_io(column: &Column<'_>, text: fn(&ProcessIo) -> String) -> Cell {
 
 fn trace(column: &Column<'_>, text: fn(&TraceFacts) -> String) -> Cell {
     Cell::or(column.phase.trace.as_ref().map(text), "not traced")
+}
+
+fn tracer_time(phase: &Phase, trace: &TraceFacts) -> String {
+    let tracer_ns = trace.cost.program_ns + trace.cost.drain_cpu_ns;
+    let phase_ns = phase.ended_ns.saturating_sub(phase.started_ns).max(1);
+    format!(
+        "{} ({})",
+        format_ns(tracer_ns),
+        format_share(tracer_ns as f64 / phase_ns as f64)
+    )
 }
 
 fn cost_per_event(trace: &TraceFacts) -> String {

@@ -113,7 +113,7 @@ impl RunDirectory {
         }
         let document = serde_json::from_value(value).map_err(damaged)?;
         let directory = Self {
-            path: path.into(),
+            path: path.canonicalize().map_err(io_error("resolve", path))?,
             _lock: lock(path)?,
         };
         directory.finish_io()?;

@@ -45,7 +45,9 @@ export function formatCount(count: number): string {
 }
 
 export function formatSeconds(seconds: number, step: number): string {
-  const digits = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  // Steps such as 0.25 need a digit more than their size says.
+  let digits = 0;
+  while (digits < 9 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits++;
   return seconds.toFixed(digits);
 }
 

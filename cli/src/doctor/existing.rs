@@ -58,26 +58,45 @@ impl ForeignIndex {
     }
 }
 
+/// What was asked for, checked before anything is touched.
+pub struct Request<'a> {
+    uri: &'a str,
+    args: &'a ExistingArgs,
+    namespace: Option<Namespace>,
+    keys: Option<IndexKeys>,
+}
+
+impl<'a> Request<'a> {
+    /// Checks names and key pattern.
+    pub fn new(uri: &'a str, args: &'a ExistingArgs) -> Result<Self, Usage> {
+        let namespace = args
+            .collection
+            .as_deref()
+            .map(str::parse::<Namespace>)
+            .transpose();
+        let keys = args.index.as_deref().map(IndexKeys::parse).transpose();
+        Ok(Self {
+            uri,
+            args,
+            namespace: namespace.map_err(|e| Usage(e.to_string()))?,
+            keys: keys.map_err(|e| Usage(e.to_string()))?,
+        })
+    }
+}
+
 /// Runs it. While `to_remove` is `Some`, the index named there may exist.
 pub async fn run(
     session: &mut Session,
-    uri: &str,
-    args: &ExistingArgs,
+    request: &Request<'_>,
     progress: Progress,
     to_remove: &mut Option<ForeignIndex>,
 ) -> Result<()> {
-    let namespace: Option<Namespace> = args
-        .collection
-        .as_deref()
-        .map(str::parse)
-        .transpose()
-        .map_err(|e: seekscope_server::NamespaceError| Usage(e.to_string()))?;
-    let keys = args
-        .index
-        .as_deref()
-        .map(IndexKeys::parse)
-        .transpose()
-        .map_err(|e| Usage(e.to_string()))?;
+    let Request {
+        uri,
+        args,
+        namespace,
+        keys,
+    } = request;
     let server = {
         let _step = progress.step("connecting");
         Server::connect(uri).await?
@@ -87,7 +106,7 @@ pub async fn run(
     session.save()?;
     progress.say(contract(session, args));
 
-    match (&namespace, &keys) {
+    match (namespace, keys) {
         (Some(namespace), Some(keys)) if args.allow_index_build => {
             let plan = IndexPlan::check(&server, namespace, keys, INDEX_NAME).await?;
             *to_remove = Some(ForeignIndex {

@@ -28,6 +28,10 @@ pub async fn run(
     arguments: Vec<String>,
 ) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
+    let uri = args.target.as_deref();
+    let request = uri
+        .map(|uri| existing::Request::new(uri, &args.existing))
+        .transpose()?;
     let mut session = Session::begin("doctor", arguments, args.out.as_deref())?;
     session.document.host = Some(HostFacts::read(std::path::Path::new("/")));
     session.save()?;
@@ -36,7 +40,12 @@ pub async fn run(
     let measured = tokio::select! {
         biased;
         signal = signals::first() => Err(Interrupted(signal).into()),
-        result = measure(&mut session, args, environment, progress, &mut to_remove) => result,
+        result = async {
+            match &request {
+                Some(request) => existing::run(&mut session, request, progress, &mut to_remove).await,
+                None => demo::run(&mut session, &args.demo, environment, progress).await,
+            }
+        } => result,
     };
     if let Some(index) = to_remove
         && let Err(by_hand) = index.remove().await
@@ -59,19 +68,6 @@ pub async fn run(
     match outcome {
         Outcome::Invalid => Err(crate::exit::Inconsistent(reason.unwrap_or_default()).into()),
         _ => Ok(()),
-    }
-}
-
-async fn measure(
-    session: &mut Session,
-    args: &DoctorArgs,
-    environment: &Environment,
-    progress: Progress,
-    to_remove: &mut Option<existing::ForeignIndex>,
-) -> Result<()> {
-    match &args.target {
-        Some(uri) => existing::run(session, uri, &args.existing, progress, to_remove).await,
-        None => demo::run(session, &args.demo, environment, progress).await,
     }
 }
 

@@ -138,7 +138,7 @@ fn recorded_reads_are_those_that_strace_counts() {
     let data = bench.path("data");
     let namespace = Namespace::new("shop", "orders").unwrap();
     let server = ForeignServer::start(&data, "1G");
-    load_documents(&server.uri, &namespace, 8_000);
+    load_documents(&server.uri, &namespace, 25_000);
     server.stop();
     page_cache::evict(&data).unwrap();
 
@@ -203,7 +203,7 @@ fn it_observes_without_writing_and_shows_hostile_names_as_text() {
     let data = bench.path("data");
     let namespace = Namespace::new("shop", HOSTILE).unwrap();
     let server = ForeignServer::start(&data, "1G");
-    load_documents(&server.uri, &namespace, 6_000);
+    load_documents(&server.uri, &namespace, 25_000);
     server.stop();
     page_cache::evict(&data).unwrap();
 

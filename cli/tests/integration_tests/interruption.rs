@@ -51,7 +51,7 @@ fn a_signal_at_any_moment_leaves_only_the_partial_run() {
         .output()
         .unwrap();
     assert!(shown.status.success(), "{}", stderr(&shown));
-    assert!(String::from_utf8_lossy(&shown.stdout).contains("partial"));
+    assert!(String::from_utf8_lossy(&shown.stdout).contains("Partial run"));
 }
 
 #[test]

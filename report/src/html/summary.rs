@@ -75,7 +75,7 @@ fn finding_block(finding: &Finding) -> Markup {
                 dd { bdi { (finding.risk) } }
                 dt { "Act on it" }
                 dd {
-                    @if finding.command.is_empty() { "no command does this for you" }
+                    @if finding.command.is_empty() { "nothing" }
                     @else { code { (finding.command) } }
                 }
             }
