@@ -28,7 +28,7 @@ use progress::Progress;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let arguments = doctor::stored_arguments(std::env::args().skip(1));
+    let arguments = doctor::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
     match run(&cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,

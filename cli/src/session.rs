@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use seekscope_pattern::events_of;
 use seekscope_run::{
     FileRecord, IndexBuild, IoEvent, Limitation, Outcome, PathState, Phase, RunDirectory,
-    RunDocument, monotonic_ns,
+    RunDocument, TraceFacts, monotonic_ns,
 };
 use seekscope_server::FileMap;
 
@@ -77,6 +78,12 @@ impl Session {
         Arc::clone(&self.open_phase)
     }
 
+    /// Notes that a phase has begun, so that a run that is killed still tells what its events are.
+    pub fn open_phase(&mut self, phase: &Phase) -> Result<()> {
+        self.document.phases.push(phase.clone());
+        self.save()
+    }
+
     /// Takes over the phase whose measurement has ended, with the index it built.
     pub fn close_phase(&mut self, index_build: Option<IndexBuild>) -> Result<()> {
         let open = self
@@ -99,8 +106,40 @@ impl Session {
                 remedy: "run it again; if it happens again, report it".into(),
             });
         }
+        self.document
+            .phases
+            .retain(|p| p.started_ns != phase.started_ns);
         self.document.phases.push(phase);
         self.save()
+    }
+
+    /// Ends phases that a killed run left open at their last event. `events` are in order.
+    pub fn close_abandoned_phases(&mut self, events: &[IoEvent]) {
+        let last_ns = events.last().map_or(0, |e| e.t_ns + 1);
+        let abandoned: Vec<usize> = (0..self.document.phases.len())
+            .filter(|i| self.document.phases[*i].ended_ns == 0)
+            .collect();
+        for i in abandoned {
+            let phase = &mut self.document.phases[i];
+            phase.ended_ns = last_ns.max(phase.started_ns);
+            let written = events_of(phase, events).len() as u64;
+            phase.trace = Some(TraceFacts {
+                backend: "unknown".into(),
+                backend_reason: "the run was killed before the trace had its trailer".into(),
+                seen: written,
+                written,
+                ..TraceFacts::default()
+            });
+            let limitation = Limitation {
+                what: format!(
+                    "the trace of \"{}\" has no trailer: its last events, and how many were lost, are unknown",
+                    phase.name
+                ),
+                why: "the run was killed".into(),
+                remedy: "run it again".into(),
+            };
+            self.limit(limitation);
+        }
     }
 
     /// Notes something that cannot be done, once.

@@ -4,7 +4,7 @@
 //! Everything runs inside the futures it hands out: no task is spawned, so dropping a future ends
 //! the work on our side (a command already sent may still be finished by the server).
 //!
-//! Read [`sdu`] first (the data), then [`load`], [`update`] and [`index_build`].
+//! Read [`sdu`] first (the data), then [`mod@load`], [`mod@update`] and [`index_build`].
 
 mod error;
 pub mod index_build;

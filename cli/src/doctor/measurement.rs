@@ -41,6 +41,7 @@ impl Measurement {
         };
         let server = pid.and_then(|pid| Some((pid, ProcFs::host().io(pid).ok()?)));
         phase.started_ns = monotonic_ns();
+        session.open_phase(&phase)?;
         Ok(Self {
             recording,
             writer,

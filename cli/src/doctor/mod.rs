@@ -10,6 +10,8 @@ mod summary;
 
 pub use results::Results;
 
+use std::ffi::OsString;
+
 use anyhow::Result;
 use seekscope_run::{HostFacts, Outcome};
 use seekscope_server::redact_uri;
@@ -89,8 +91,14 @@ fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
 }
 
 /// Arguments fit to be stored: connection strings without user and password.
-pub fn stored_arguments(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    arguments
-        .map(|a| if a.contains("://") { redact_uri(&a) } else { a })
-        .collect()
+pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
+    let stored = |a: OsString| {
+        let text = a.to_string_lossy().into_owned();
+        if text.contains("://") {
+            redact_uri(&text)
+        } else {
+            text
+        }
+    };
+    arguments.map(stored).collect()
 }

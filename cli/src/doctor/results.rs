@@ -23,6 +23,7 @@ impl Results {
     /// Reads the records, fills in findings and summary, writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
         let records = Records::read(&session.directory)?;
+        session.close_abandoned_phases(&records.events);
         let analyses = analyse(&session.document.phases, &records.events);
         let phases: Vec<Analysed<'_>> = session
             .document

@@ -1,7 +1,9 @@
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::support::{Bench, loaded_programs, machine, run_document, send, stderr, wait};
+use serde_json::Value;
+
+use crate::support::{Bench, json, loaded_programs, machine, run_document, send, stderr, wait};
 
 /// Moments in ms after the start: spread over start-up, loading, restarts and traced builds.
 const MOMENTS_MS: [u64; 7] = [60, 400, 1_300, 2_900, 5_500, 9_000, 14_000];
@@ -64,7 +66,18 @@ fn what_a_killed_run_leaves_is_offered_and_removed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_secs(3));
+    // Killed in the middle of the slow build on `aged`, its second traced phase.
+    let phases = || {
+        let text = std::fs::read(bench.path("run/run.json")).unwrap_or_default();
+        let document: Value = serde_json::from_slice(&text).unwrap_or_default();
+        document["phases"].as_array().map_or(0, Vec::len)
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while phases() < 2 {
+        assert!(Instant::now() < end, "no second phase after a minute");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(1_500));
     child.kill().unwrap();
     child.wait().unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -87,6 +100,10 @@ fn what_a_killed_run_leaves_is_offered_and_removed() {
     let cleaned = bench.seekscope(&["clean", "--yes"]).output().unwrap();
     assert!(cleaned.status.success(), "{}", stderr(&cleaned));
     assert_eq!(bench.leftovers(&["run", "next"]), Vec::<String>::new());
-    // The killed run itself opens, marked partial.
-    assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");
+    // What the killed run had recorded is there, marked partial.
+    let document = json(&mut bench.seekscope(&["report", "run"]));
+    assert_eq!(document["outcome"], "partial");
+    let killed = &document["summary"]["phases"][1];
+    assert!(killed["reads"].as_u64() > Some(20), "{killed:#}");
+    assert!(document["limitations"].to_string().contains("no trailer"));
 }

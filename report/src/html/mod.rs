@@ -3,7 +3,7 @@
 //! All tables are made here, so a browser without scripts still shows a report; the figures are
 //! drawn by the script bundled from `web/`. Everything that a server or a file system said is
 //! hostile until proven otherwise, and three layers hold it off: the templates escape by default,
-//! [`crate::escape::visible`] shows control characters instead of obeying them, and the page's content
+//! `escape::visible` shows control characters instead of obeying them, and the page's content
 //! security policy runs our one script and no other.
 
 mod comparison;
