@@ -1,5 +1,7 @@
 //! One read or write that a process made on a file, as seen at the system-call level.
 
+const PAGE_BYTES: u64 = 4096;
+
 /// The system call that made the I/O. The numbers are stored in run directories and in the
 /// records of the eBPF program (`trace/bpf/record.h`): never renumber, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -129,17 +131,71 @@ impl IoEvent {
         u64::try_from(self.result).unwrap_or(0)
     }
 
-    /// Cache outcome of a read. Rule: sleeping means a miss, agreed with mincore on about 99.9 %
-    /// of 60,000 reads (docs/tracing.md). Writes and failed calls have none.
+    /// Cache outcome of a read; writes and failed calls have none.
+    ///
+    /// A thread that slept missed; so did one that had the device read no more than it asked for
+    /// itself, because a fast device can answer before the thread falls asleep. More device bytes
+    /// without sleep are read-ahead, started on the side by a hit. Agreed with `mincore` on 99 % or
+    /// more of 6,000 random reads in every run (`trace/tests`).
     pub fn cache_outcome(&self) -> Option<CacheOutcome> {
         if !self.op.is_read() || self.result < 0 {
             return None;
         }
-        Some(match self.flags {
-            f if f.has(IoFlags::DIRECT) => CacheOutcome::Direct,
-            f if !f.has(IoFlags::WAITED) => CacheOutcome::Hit,
-            f if f.has(IoFlags::DEVICE_READ) => CacheOutcome::Miss,
-            _ => CacheOutcome::WaitedForOthers,
+        let has = |bit| self.flags.has(bit);
+        // An unaligned read touches one page more than its length says.
+        let asked_for = self.bytes().next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let without_read_ahead = u64::from(self.device_read_bytes) <= asked_for;
+        Some(if has(IoFlags::DIRECT) {
+            CacheOutcome::Direct
+        } else if has(IoFlags::DEVICE_READ) && (has(IoFlags::WAITED) || without_read_ahead) {
+            CacheOutcome::Miss
+        } else if has(IoFlags::WAITED) {
+            CacheOutcome::WaitedForOthers
+        } else {
+            CacheOutcome::Hit
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes() {
+        let outcome = |flags, device_read_bytes| {
+            let event = IoEvent {
+                t_ns: 0,
+                pid: 1,
+                tid: 1,
+                file_id: 0,
+                op: IoOp::Pread,
+                flags: IoFlags(flags),
+                offset: Some(100),
+                length: 32_768,
+                latency_ns: 1,
+                result: 32_768,
+                device_read_bytes,
+            };
+            event.cache_outcome().unwrap()
+        };
+        let (waited, device) = (IoFlags::WAITED, IoFlags::DEVICE_READ);
+        assert_eq!(outcome(0, 0), CacheOutcome::Hit);
+        assert_eq!(
+            outcome(device, 1 << 20),
+            CacheOutcome::Hit,
+            "read-ahead on the side"
+        );
+        assert_eq!(
+            outcome(device, 36_864),
+            CacheOutcome::Miss,
+            "a fast device, nine pages"
+        );
+        assert_eq!(outcome(device | waited, 1 << 20), CacheOutcome::Miss);
+        assert_eq!(outcome(waited, 0), CacheOutcome::WaitedForOthers);
+        assert_eq!(
+            outcome(IoFlags::DIRECT | device | waited, 4096),
+            CacheOutcome::Direct
+        );
     }
 }

@@ -89,7 +89,9 @@ impl Drop for Recording {
 fn read(mut source: Box<dyn EventSource>, mut sink: Sink, order: &AtomicU8) -> Outcome {
     while order.load(Ordering::Acquire) == RUNNING {
         source.wait();
-        source.drain(sink.as_mut())?;
+        if source.drain(sink.as_mut())? > 0 {
+            sink.drained().map_err(TraceError::Sink)?;
+        }
     }
     if order.load(Ordering::Acquire) == ABANDON {
         return Err(TraceError::Reader {

@@ -12,6 +12,11 @@ pub trait EventSink {
     /// Takes a file. Called again with the same `file_id` when more is known about it (its name,
     /// its size, that it was deleted): the last record counts.
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError>;
+
+    /// All events that were there have been handed over: a moment to bring them to safety.
+    fn drained(&mut self) -> Result<(), SinkError> {
+        Ok(())
+    }
 }
 
 /// Produces events: the kernel programs, a stored run, a list in a test.

@@ -1,7 +1,7 @@
 //! A stretch of time during which the server's I/O is recorded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use seekscope_run::directory::IoWriter;
@@ -131,22 +131,24 @@ struct RunSink {
     next_file_id: Arc<AtomicU32>,
 }
 
+impl RunSink {
+    fn writer(&self) -> MutexGuard<'_, IoWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl EventSink for RunSink {
     fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
-        Ok(self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .event(event)?)
+        Ok(self.writer().event(event)?)
     }
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
         self.next_file_id
             .fetch_max(file.file_id.saturating_add(1), Ordering::Relaxed);
-        Ok(self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .file(file)?)
+        Ok(self.writer().file(file)?)
+    }
+
+    fn drained(&mut self) -> Result<(), SinkError> {
+        Ok(self.writer().flush()?)
     }
 }
