@@ -2,8 +2,9 @@
 
 use std::process::ExitCode;
 
-use seekscope_server::{LocalServerError, ServerError};
+use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_trace::TraceError;
+use seekscope_workload::WorkloadError;
 
 /// A signal asked us to stop. Not a failure: the partial run is kept.
 #[derive(Debug, thiserror::Error)]
@@ -28,9 +29,17 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
 fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<Usage>() {
         Some(2)
-    } else if cause.is::<ServerError>() || cause.is::<LocalServerError>() {
+    } else if cause.is::<ServerError>()
+        || cause.is::<LocalServerError>()
+        || matches!(cause.downcast_ref(), Some(WorkloadError::Server(_)))
+    {
         Some(3)
-    } else if matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. })) {
+    } else if matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. }))
+        || matches!(
+            cause.downcast_ref(),
+            Some(SlowDiskError::NotPermitted { .. })
+        )
+    {
         Some(4)
     } else if cause.is::<Inconsistent>() {
         Some(5)

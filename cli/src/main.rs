@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     match run(&cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "seekscope: {error:#}");
+            let text = seekscope_report::terminal::visible(&format!("{error:#}"));
+            let _ = writeln!(std::io::stderr(), "seekscope: {text}");
             exit::code_of(&error)
         }
     }

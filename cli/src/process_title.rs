@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use seekscope_server::redact_uri;
 
+use crate::doctor::may_hold_secrets;
+
 /// Overwrites the arguments that carry credentials, in the memory that `/proc/PID/cmdline` shows.
 /// Call while there is one thread and after the arguments were parsed.
 pub fn hide_credentials() {
@@ -26,7 +28,7 @@ pub fn hide_credentials() {
 fn overwrite(argument: &mut [u8]) {
     let text = OsStr::from_bytes(argument).to_string_lossy().into_owned();
     let redacted = redact_uri(&text);
-    if !text.contains("://") || redacted == text {
+    if !may_hold_secrets(&text) || redacted == text {
         return;
     }
     let shown = redacted.into_bytes();
@@ -63,6 +65,8 @@ mod tests {
         };
         assert_eq!(after("--for"), "--for");
         assert_eq!(after("mongodb://h:1/"), "mongodb://h:1/");
+        assert_eq!(after("a@b.c"), "a@b.c");
+        assert!(!after("anna:pa55word@h:1/").contains("pa55word"));
         let hidden = after("mongodb://anna:pa55word@h:1/?ssl=true");
         assert!(
             !hidden.contains("pa55word") && hidden.contains("h:1"),

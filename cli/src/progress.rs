@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// Where talk goes. On a terminal steps become bars; elsewhere each step is one line.
 #[derive(Debug, Clone, Copy)]
@@ -55,16 +55,22 @@ impl Progress {
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         let template = match total {
-            Some(_) => "  {spinner} {msg} [{bar:30}] {human_pos}/{human_len} {per_sec}, {eta} left",
+            Some(_) => "  {spinner} {msg} [{bar:30}] {human_pos}/{human_len} {rate}, {eta} left",
             None => "  {spinner} {msg} {elapsed}",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+            bar.set_style(style.progress_chars("=> ").with_key("rate", write_rate));
         }
         bar.set_message(text);
         bar.enable_steady_tick(Duration::from_millis(120));
         Step(bar)
     }
+}
+
+/// Whole things per second: indicatif's own rate shows digits that mean nothing.
+fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    // A progress bar that cannot be drawn is no reason to fail.
+    let _ = write!(out, "{:.0}/s", state.per_sec());
 }
 
 /// A step under way; its line disappears from the terminal when it is dropped.

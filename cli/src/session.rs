@@ -12,6 +12,9 @@ use seekscope_run::{
 };
 use seekscope_server::FileMap;
 
+/// How the limitation begins that makes a run incomplete.
+pub const TRACE_BROKE_OFF: &str = "the trace broke off in";
+
 /// See the module.
 pub struct Session {
     pub directory: RunDirectory,
@@ -101,7 +104,7 @@ impl Session {
         phase.index_build = index_build;
         if let Some(why) = trace_failure {
             self.limit(Limitation {
-                what: format!("the trace of \"{}\" is incomplete", phase.name),
+                what: format!("{TRACE_BROKE_OFF} \"{}\"", phase.name),
                 why,
                 remedy: "run it again; if it happens again, report it".into(),
             });
@@ -126,6 +129,7 @@ impl Session {
             phase.trace = Some(TraceFacts {
                 backend: "unknown".into(),
                 backend_reason: "the run was killed before the trace had its trailer".into(),
+                truncated: true,
                 seen: written,
                 written,
                 ..TraceFacts::default()

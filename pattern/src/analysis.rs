@@ -107,6 +107,12 @@ fn analyse_phase(events: &[IoEvent]) -> PhaseAnalysis {
         file.reads.count(event, true);
         file.writes.count(event, false);
         file.count_cache(event);
+        let direction = if event.op.is_read() {
+            &mut file.reads
+        } else {
+            &mut file.writes
+        };
+        direction.note_access(event);
     }
     let mut files: Vec<FileAnalysis> = per_file
         .into_iter()
@@ -138,6 +144,10 @@ impl DirectionCollector {
         self.transfers.bytes += event.bytes();
         self.transfers.errors += u64::from(event.result < 0);
         self.latencies_ns.push(event.latency_ns);
+    }
+
+    /// Apart from counting, because only files have a pattern, not the phase as a whole.
+    fn note_access(&mut self, event: &IoEvent) {
         if let (Some(offset), bytes @ 1..) = (event.offset, event.bytes()) {
             self.accesses.push(Access { offset, bytes });
         }

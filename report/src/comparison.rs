@@ -164,9 +164,9 @@ const TRACER: [Row; 9] = [
         process_io(c, |p| format_count(p.read_calls))
     }),
     row("Method", |c| trace(c, |t| t.backend.clone())),
-    row("Events seen", |c| trace(c, |t| format_count(t.seen))),
+    row("Events seen", |c| trailer(c, |t| format_count(t.seen))),
     row("Events written", |c| trace(c, |t| format_count(t.written))),
-    row("Events lost", |c| trace(c, |t| format_count(t.lost))),
+    row("Events lost", |c| trailer(c, |t| format_count(t.lost))),
     row("In flight at start, at end", |c| {
         trace(c, |t| {
             format!("{}, {}", t.in_flight_at_start, t.in_flight_at_end)
@@ -277,6 +277,14 @@ fn process_io(column: &Column<'_>, text: fn(&ProcessIo) -> String) -> Cell {
 
 fn trace(column: &Column<'_>, text: fn(&TraceFacts) -> String) -> Cell {
     Cell::or(column.phase.trace.as_ref().map(text), "not traced")
+}
+
+/// A figure that only the trailer of a trace can tell.
+fn trailer(column: &Column<'_>, text: fn(&TraceFacts) -> String) -> Cell {
+    match &column.phase.trace {
+        Some(t) if t.truncated => Cell::Missing("unknown: the run was killed"),
+        _ => trace(column, text),
+    }
 }
 
 fn tracer_time(phase: &Phase, trace: &TraceFacts) -> String {

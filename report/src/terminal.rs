@@ -147,7 +147,8 @@ fn limitations(document: &RunDocument) -> String {
 }
 
 /// Names come from servers and file systems: an escape sequence must not reach the terminal.
-fn visible(text: &str) -> String {
+/// Control characters become visible; line breaks stay.
+pub fn visible(text: &str) -> String {
     text.split('\n')
         .map(crate::escape::visible)
         .collect::<Vec<_>>()

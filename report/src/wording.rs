@@ -7,9 +7,9 @@ use crate::numbers::{format_number, format_share};
 
 /// Is there something that must be known before any figure is believed?
 pub(crate) fn has_reservations(document: &RunDocument) -> bool {
-    lost_events(document)
-        .or_else(|| emulated_disks(document))
-        .is_some()
+    !document.limitations.is_empty()
+        || lost_events(document).is_some()
+        || emulated_disks(document).is_some()
 }
 
 /// One word for how the run ended, for style sheets and scripts.
@@ -31,6 +31,15 @@ pub(crate) fn outcome(document: &RunDocument) -> String {
         .unwrap_or("no reason was recorded");
     let mut sentences = vec![match document.outcome {
         Outcome::Ok if events_lost(document) > 0 => "Finished run, with gaps.".to_string(),
+        Outcome::Ok if !document.limitations.is_empty() => format!(
+            "Finished run, but not everything could be measured: {}.",
+            document
+                .limitations
+                .iter()
+                .map(|l| l.what.as_str())
+                .collect::<Vec<_>>()
+                .join("; ")
+        ),
         Outcome::Ok => "Complete run: everything asked for was measured.".to_string(),
         Outcome::Partial => {
             format!("Partial run ({reason}): what is here is true, but not all of it is here.")

@@ -203,9 +203,18 @@ impl RunDirectory {
         writer.finish().map_err(failed)?;
         self.save_files(&self.spooled_files()?)?;
         fs::rename(&parquet_new, &parquet).map_err(io_error("rename", &parquet_new))?;
+        // The rows must be safe before their only other copy goes.
+        for written in [IO, FILES] {
+            let path = self.path.join(written);
+            let sync = || File::open(&path)?.sync_all();
+            sync().map_err(io_error("write", &path))?;
+        }
         for spool in [IO_SPOOL, FILES_SPOOL] {
             let path = self.path.join(spool);
-            fs::remove_file(&path).map_err(io_error("remove", &path))?;
+            match fs::remove_file(&path) {
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                other => other.map_err(io_error("remove", &path))?,
+            }
         }
         Ok(())
     }
@@ -213,7 +222,11 @@ impl RunDirectory {
     /// Later lines about the same file replace earlier ones; a torn last line is ignored.
     fn spooled_files(&self) -> Result<Vec<FileRecord>, RunError> {
         let path = self.path.join(FILES_SPOOL);
-        let text = fs::read(&path).map_err(io_error("read", &path))?;
+        let text = match fs::read(&path) {
+            // Killed between the two: there are no events either.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+            other => other.map_err(io_error("read", &path))?,
+        };
         let mut files = std::collections::BTreeMap::new();
         for line in text.split(|b| *b == b'\n') {
             if let Ok(file) = serde_json::from_slice::<FileRecord>(line) {

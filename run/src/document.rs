@@ -188,6 +188,9 @@ pub struct TraceFacts {
     pub lost_ring_full: u64,
     /// … the slot holding the call's start was taken over by another thread.
     pub lost_start: u64,
+    /// The run was killed before the trailer was written: `seen` and `lost` are unknown, and
+    /// `written` is what was found.
+    pub truncated: bool,
     /// Calls already in flight when tracing began (their start is unknown; not in `seen`).
     pub in_flight_at_start: u64,
     /// Calls still in flight when tracing ended (not in `seen`).

@@ -75,6 +75,9 @@ pub(crate) struct SpoolWriter {
 impl SpoolWriter {
     pub(crate) fn append_to(path: &Path) -> io::Result<Self> {
         let file = File::options().create(true).append(true).open(path)?;
+        // A full disk may have left half a row; everything after it would be out of step.
+        let whole_rows = file.metadata()?.len() / ROW_BYTES as u64 * ROW_BYTES as u64;
+        file.set_len(whole_rows)?;
         Ok(Self {
             file: BufWriter::with_capacity(1 << 20, file),
         })
@@ -149,7 +152,11 @@ mod tests {
         writer.flush().unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&[1; ROW_BYTES / 2]).unwrap();
-        let read = SpoolReader::open(&path).unwrap().read(usize::MAX).unwrap();
-        assert_eq!(read, [event, second]);
+        let read = || SpoolReader::open(&path).unwrap().read(usize::MAX).unwrap();
+        assert_eq!(read(), [event, second]);
+        let mut writer = SpoolWriter::append_to(&path).unwrap();
+        writer.write(&event).unwrap();
+        writer.flush().unwrap();
+        assert_eq!(read(), [event, second, event], "the torn row is gone");
     }
 }

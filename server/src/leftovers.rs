@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::process::{ProcFs, ProcessIdentity};
@@ -73,7 +74,7 @@ pub fn leftovers(lease_directory: &Path) -> Leftovers {
             continue;
         }
         match read_lease(&path) {
-            Ok(lease) if is_running(&proc_fs, &lease, &lease.owner) => {}
+            Ok(lease) if is_live(&proc_fs, &lease) => {}
             Ok(lease) => result.found.push(Leftover {
                 lease_file: path,
                 lease,
@@ -97,7 +98,7 @@ pub fn clean(leftover: &Leftover) -> Result<(), CleanError> {
         }
     };
     let proc_fs = ProcFs::host();
-    if is_running(&proc_fs, lease, &lease.owner) {
+    if is_live(&proc_fs, lease) {
         return Err(failed("the run")(io::Error::other("its process is alive")));
     }
     if let Some(server) = &lease.server {
@@ -144,6 +145,22 @@ fn is_plain_absolute(path: &Path) -> bool {
 
 fn is_running(proc_fs: &ProcFs, lease: &LeaseDocument, process: &ProcessIdentity) -> bool {
     lease.boot_id == proc_fs.boot_id() && proc_fs.is_alive(process)
+}
+
+/// May the run still be going on, here or on another host or container that shares the leases?
+fn is_live(proc_fs: &ProcFs, lease: &LeaseDocument) -> bool {
+    if is_running(proc_fs, lease, &lease.owner) {
+        return true;
+    }
+    match fs::File::open(&lease.directory) {
+        // Locked by its run, which we cannot see.
+        Ok(folder) => {
+            let locked = flock(&folder, FlockOperation::NonBlockingLockExclusive);
+            locked == Err(rustix::io::Errno::WOULDBLOCK)
+        }
+        // A folder that is not here, of a boot that is not ours: not ours to judge.
+        Err(_) => lease.boot_id != proc_fs.boot_id(),
+    }
 }
 
 /// Number, start time and program agree.

@@ -11,6 +11,7 @@ use std::ptr;
 use rustix::fs::{Advice, fadvise, fdatasync};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use seekscope_run::CacheState;
+use seekscope_run::units::format_bytes;
 
 /// mincore fills one byte per page; a window bounds that memory.
 const WINDOW_BYTES: u64 = 1 << 30;
@@ -26,9 +27,25 @@ pub struct Residency {
     pub total_bytes: u64,
 }
 
+/// More than one byte in this many still cached is not cold.
+const WARM_SHARE: u64 = 20;
+/// Small files in use (locks, turtle files) stay.
+const PAGE_SLACK_BYTES: u64 = 1 << 20;
+
 impl Residency {
-    /// For the record of a phase that began with these files evicted.
-    pub fn cold(&self) -> CacheState {
+    /// For the record of a phase that began after an attempt to evict these files: cold only if
+    /// hardly anything stayed.
+    pub fn state(&self) -> CacheState {
+        if self.resident_bytes > self.total_bytes / WARM_SHARE + PAGE_SLACK_BYTES {
+            return CacheState::AsFound {
+                why: format!(
+                    "{} of {} stayed cached after an attempt to evict them; reads of these are hits \
+                     that a cold disk would have had to serve",
+                    format_bytes(self.resident_bytes),
+                    format_bytes(self.total_bytes),
+                ),
+            };
+        }
         CacheState::Cold {
             resident_bytes: self.resident_bytes,
             total_bytes: self.total_bytes,
@@ -163,4 +180,24 @@ fn failed_io(path: &Path, what: &'static str) -> impl Fn(io::Error) -> PageCache
 fn failed(path: &Path, what: &'static str) -> impl Fn(rustix::io::Errno) -> PageCacheError + use<> {
     let failed = failed_io(path, what);
     move |errno| failed(errno.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cold_is_said_only_of_what_is() {
+        let state = |resident_bytes| {
+            Residency {
+                files: 1,
+                resident_bytes,
+                total_bytes: 400 << 20,
+            }
+            .state()
+        };
+        assert!(matches!(state(0), CacheState::Cold { .. }));
+        assert!(matches!(state(20 << 20), CacheState::Cold { .. }));
+        assert!(matches!(state(100 << 20), CacheState::AsFound { .. }));
+    }
 }

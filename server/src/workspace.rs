@@ -1,11 +1,12 @@
 //! A private directory for a local server's data, and the lease that lets a later run clean up
 //! after us if we are killed.
 
-use std::fs::{self, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::process::{ProcFs, ProcessError, ProcessIdentity};
@@ -41,6 +42,9 @@ pub enum WorkspaceError {
 /// A directory of mode 0700 with a random name; removed on drop unless kept, and its lease with it.
 #[derive(Debug)]
 pub struct Workspace {
+    /// Held as long as the run lives: another host or container that shares the lease directory
+    /// cannot see our process, but it can see this lock.
+    _lock: File,
     directory: PathBuf,
     lease_file: PathBuf,
     lease: LeaseDocument,
@@ -94,9 +98,13 @@ impl Workspace {
         };
         let lease_file = lease_directory.join(format!("{token}.json"));
         save(&lease_file, &lease).map_err(at(&lease_file))?;
+        let lock = File::open(directory.path()).map_err(at(directory.path()))?;
+        // Filesystems without locks leave only the process number to go by.
+        let _ = flock(&lock, FlockOperation::NonBlockingLockExclusive);
         // From here on our own drop removes it.
         let directory = directory.keep();
         Ok(Self {
+            _lock: lock,
             directory,
             lease_file,
             lease,

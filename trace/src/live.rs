@@ -182,6 +182,7 @@ impl LiveSource {
             lost: counters.lost_ring_full + counters.lost_start,
             lost_ring_full: counters.lost_ring_full,
             lost_start: counters.lost_start,
+            truncated: false,
             // The call that lost its slot to another thread ends without a start, too.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
             in_flight_at_end,

@@ -25,11 +25,12 @@ pub struct LoadOptions {
 }
 
 impl LoadOptions {
-    /// Batches of 1,000 documents (about 3 MB) by one writer.
+    /// Batches of 100 documents (about 300 kB) by one writer: larger ones were seen to starve
+    /// secantusd-rs when its cache is small.
     pub fn new(documents: u64) -> Self {
         Self {
             documents,
-            batch_documents: 1_000,
+            batch_documents: 100,
             writers: 1,
         }
     }

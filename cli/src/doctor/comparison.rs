@@ -39,7 +39,7 @@ impl<'a> Analysed<'a> {
         self.phase
             .trace
             .as_ref()
-            .is_some_and(|t| t.lost == 0 && t.written > 0)
+            .is_some_and(|t| !t.truncated && t.lost == 0 && t.written > 0)
     }
 }
 

@@ -155,7 +155,14 @@ impl<'a> Demo<'a> {
                 .await?;
             self.plans.push(plan);
         }
-        session.file_map = FileMap::read(&server, None).await.ok();
+        match FileMap::read(&server, None).await {
+            Ok(map) => session.file_map = Some(map),
+            Err(error) => session.limit(Limitation {
+                what: "files are shown without their collections".into(),
+                why: error.to_string(),
+                remedy: String::new(),
+            }),
+        }
         let _step = self
             .progress
             .step("stopping the server, so that all data is in its files");
@@ -193,15 +200,27 @@ impl<'a> Demo<'a> {
         )
     }
 
-    fn evict(&self) -> Result<CacheState> {
-        Ok(page_cache::evict(&self.options.data_directory)?.cold())
+    fn evict(&self, session: &mut Session) -> Result<CacheState> {
+        let state = page_cache::evict(&self.options.data_directory)?.state();
+        if let CacheState::AsFound { why } = &state {
+            session.limit(Limitation {
+                what: "some builds did not begin on cold files, so they read less from the disk than they would have".into(),
+                why: why.clone(),
+                remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),
+            });
+        }
+        Ok(state)
     }
 
     /// Starts the server on cold files, under the throttle if `disk` is emulated.
-    async fn start_cold(&mut self, disk: &Disk) -> Result<(LocalServer, Server, CacheState)> {
+    async fn start_cold(
+        &mut self,
+        session: &mut Session,
+        disk: &Disk,
+    ) -> Result<(LocalServer, Server, CacheState)> {
         let (local, server) = self.start().await?;
         // After the start, because a server that opens its files reads some of them.
-        let cache = self.evict()?;
+        let cache = self.evict(session)?;
         if let (true, Some(slow_disk)) = (disk.is_emulated(), &mut self.slow_disk) {
             // Only now: starting up is not what is measured.
             slow_disk.add_process(local.pid())?;
@@ -223,7 +242,7 @@ impl<'a> Demo<'a> {
             plan.namespace
         );
         let _step = self.progress.step(text);
-        let (local, server, cache) = self.start_cold(disk).await?;
+        let (local, server, cache) = self.start_cold(session, disk).await?;
         let phase = Phase {
             name: format!("{variant}, {}", disk.name()),
             variant: variant.into(),
@@ -266,7 +285,7 @@ impl<'a> Demo<'a> {
                     plan.namespace,
                     self.args.repeats
                 ));
-                let (local, server, _) = self.start_cold(disk).await?;
+                let (local, server, _) = self.start_cold(session, disk).await?;
                 let built = plan.build(&server).await?;
                 let same = |p: &&mut Phase| p.variant == variant && p.disk == *disk;
                 let phase = session.document.phases.iter_mut().find(same);
@@ -281,16 +300,13 @@ impl<'a> Demo<'a> {
     }
 
     fn finish(self) -> Result<()> {
-        if let Some(slow_disk) = self.slow_disk {
-            slow_disk.remove()?;
-        }
+        // First what the user wants to keep: the rest may fail.
         if self.args.keep_data {
             let kept = self.workspace.keep();
-            self.progress.say(format!(
-                "The local server's data is kept in {}",
-                kept.display()
-            ));
+            let text = format!("The local server's data is kept in {}", kept.display());
+            self.progress.say(text);
         }
+        self.slow_disk.map_or(Ok(()), SlowDisk::remove)?;
         Ok(())
     }
 }

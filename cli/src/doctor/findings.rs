@@ -3,6 +3,7 @@
 use seekscope_pattern::PatternKind;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{DeviceFacts, Finding, Gain};
+use seekscope_stats::PairedRatio;
 
 use super::comparison::{Analysed, Comparison};
 
@@ -72,25 +73,33 @@ fn from_comparison(
         },
     )];
     evidence.extend(pattern_evidence(fresh, aged));
-    let matters = c.ratio.low >= RATIO_OF_CONCERN;
-    let (id, title) = if matters {
-        (
+    let verdict = Verdict::of(&c.ratio);
+    let matters = verdict == Verdict::Costs;
+    let times = c.ratio.median;
+    let (id, title) = match verdict {
+        Verdict::Costs => (
             "layout.key-order-lost",
             format!(
-                "`aged` is stored in another order than it is scanned: {:.1} times the time per scan on the {label}",
-                c.ratio.median
+                "`aged` is stored in another order than it is scanned: {times:.1} times the time per scan on the {label}"
             ),
-        )
-    } else {
-        evidence.extend(why_small(device));
-        (
+        ),
+        Verdict::Undecided => (
+            "layout.key-order-undecided",
+            format!(
+                "On the {label} `aged` took {times:.1} times as long, but the builds vary too much to be sure: ask for more --repeats"
+            ),
+        ),
+        Verdict::Harmless => (
             "layout.key-order-harmless",
             format!(
                 "On the {label} the lost key order of `aged` costs little: {:.1} s against {:.1} s",
                 c.aged_s, c.fresh_s
             ),
-        )
+        ),
     };
+    if verdict == Verdict::Harmless && !c.disk.is_emulated() {
+        evidence.extend(why_small(aged, device));
+    }
     let sure = fresh.fully_traced() && aged.fully_traced();
     Finding {
         id: id.into(),
@@ -102,14 +111,7 @@ fn from_comparison(
             high: c.difference_s_high,
             unit: "s per scan or index build of the collection".into(),
         }),
-        confidence: if sure && c.ratio.pairs > 1 {
-            "high"
-        } else if sure {
-            "medium"
-        } else {
-            "low"
-        }
-        .into(),
+        confidence: confidence(sure, &c.ratio, verdict).into(),
         risk: if matters {
             "Copying needs free space for the whole collection; indexes must be built anew on the copy, and writes made meanwhile are not in it.".into()
         } else {
@@ -156,12 +158,48 @@ fn pattern_evidence(fresh: Analysed<'_>, aged: Analysed<'_>) -> Option<String> {
     ))
 }
 
-fn why_small(device: Option<&DeviceFacts>) -> Option<String> {
+fn why_small(aged: Analysed<'_>, device: Option<&DeviceFacts>) -> Option<String> {
     let read_ahead = device?.read_ahead_kib?;
+    let (_, file) = aged.main_file()?;
+    let waited = file.cache.misses + file.cache.waited_for_others;
     Some(format!(
-        "This disk answers a random read quickly, and its read-ahead of {read_ahead} KiB brings in neighbours that a scan \
-         in any order needs later; on a disk with few IOPS or with a small read-ahead the same layout is expensive.",
+        "Only {} of the {} reads of `aged` waited for this disk (half of all reads took at most {}): its read-ahead of \
+         {read_ahead} KiB brings in neighbours that a scan in any order needs later. On a disk with few IOPS, or with a \
+         small read-ahead, the same layout is expensive.",
+        format_count(waited),
+        format_count(file.reads.calls),
+        format_ns(file.reads.latency_ns.p50),
     ))
+}
+
+/// What a ratio of build times says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Costs,
+    Undecided,
+    Harmless,
+}
+
+impl Verdict {
+    fn of(ratio: &PairedRatio) -> Self {
+        match ratio {
+            r if r.low >= RATIO_OF_CONCERN => Self::Costs,
+            r if r.high >= RATIO_OF_CONCERN => Self::Undecided,
+            _ => Self::Harmless,
+        }
+    }
+}
+
+/// Few pairs make a poor interval, but a ratio far from the limit needs no good one.
+fn confidence(fully_traced: bool, ratio: &PairedRatio, verdict: Verdict) -> &'static str {
+    let enough_pairs =
+        ratio.pairs >= 6 || (ratio.pairs >= 2 && ratio.low >= 2.0 * RATIO_OF_CONCERN);
+    match verdict {
+        Verdict::Undecided => "low",
+        _ if !fully_traced => "low",
+        _ if enough_pairs => "high",
+        _ => "medium",
+    }
 }
 
 fn from_observation(observed: &Analysed<'_>) -> Option<Finding> {
@@ -199,4 +237,34 @@ fn from_observation(observed: &Analysed<'_>) -> Option<Finding> {
         risk: "None: this is an observation.".into(),
         command: String::new(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noisy_ratios_are_undecided() {
+        let ratio = |low, median, high, pairs| PairedRatio {
+            median,
+            low,
+            high,
+            pairs,
+        };
+        assert_eq!(Verdict::of(&ratio(14.3, 15.2, 16.1, 2)), Verdict::Costs);
+        assert_eq!(Verdict::of(&ratio(1.4, 2.2, 3.0, 2)), Verdict::Undecided);
+        assert_eq!(Verdict::of(&ratio(0.9, 1.0, 1.2, 2)), Verdict::Harmless);
+        assert_eq!(
+            confidence(true, &ratio(14.3, 15.2, 16.1, 2), Verdict::Costs),
+            "high"
+        );
+        assert_eq!(
+            confidence(true, &ratio(0.9, 1.0, 1.2, 2), Verdict::Harmless),
+            "medium"
+        );
+        assert_eq!(
+            confidence(false, &ratio(14.3, 15.2, 16.1, 9), Verdict::Costs),
+            "low"
+        );
+    }
 }

@@ -20,7 +20,7 @@ use crate::args::DoctorArgs;
 use crate::environment::Environment;
 use crate::exit::Interrupted;
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::signals;
 
 /// Runs the command to its end, interrupted or not; the run directory is complete either way.
@@ -49,17 +49,23 @@ pub async fn run(
             }
         } => result,
     };
-    if let Some(index) = to_remove
-        && let Err(by_hand) = index.remove().await
-    {
-        progress.say(by_hand);
+    if let Some(index) = to_remove {
+        existing::note_removal(&mut session, index.remove().await);
     }
     let (outcome, reason) = match &measured {
         Ok(()) => outcome_of(&session),
         Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
         Err(error) => (Outcome::Failed, Some(format!("{error:#}"))),
     };
-    session.end(outcome, reason.clone())?;
+    match (session.end(outcome, reason.clone()), &measured) {
+        (Err(end), Err(_)) => {
+            // The first error is the one that matters; this one is likely its consequence.
+            progress.say(format!("the run could not be completed on disk: {end:#}"));
+            return measured;
+        }
+        (ended, Ok(())) => ended?,
+        (Ok(()), Err(_)) => {}
+    }
     if session.document.phases.is_empty() {
         // Nothing was measured: there is nothing to show but the error.
         return measured;
@@ -69,11 +75,13 @@ pub async fn run(
     measured?;
     match outcome {
         Outcome::Invalid => Err(crate::exit::Inconsistent(reason.unwrap_or_default()).into()),
+        Outcome::Partial => Err(anyhow::anyhow!(reason.unwrap_or_default())),
         _ => Ok(()),
     }
 }
 
-/// A trace must account for every event it saw.
+/// A trace must account for every event it saw, must not end early, and nothing of ours may stay
+/// on the server.
 fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
     let unaccounted = session.document.phases.iter().find_map(|phase| {
         let trace = phase.trace.as_ref()?;
@@ -84,17 +92,39 @@ fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
             )
         })
     });
-    match unaccounted {
-        Some(reason) => (Outcome::Invalid, Some(reason)),
+    if unaccounted.is_some() {
+        return (Outcome::Invalid, unaccounted);
+    }
+    let grave =
+        session.document.limitations.iter().find(|l| {
+            l.what == existing::INDEX_STAYED || l.what.starts_with(session::TRACE_BROKE_OFF)
+        });
+    match grave {
+        Some(limitation) => {
+            let text = format!(
+                "{}: {}. {}",
+                limitation.what, limitation.why, limitation.remedy
+            );
+            (Outcome::Partial, Some(text))
+        }
         None => (Outcome::Ok, None),
     }
+}
+
+/// A connection string, or one whose scheme is missing or misspelt. Rather redact a file name
+/// that looks like one than store a password.
+pub fn may_hold_secrets(argument: &str) -> bool {
+    argument.contains("://")
+        || argument
+            .split_once('@')
+            .is_some_and(|(user, _)| user.contains(':'))
 }
 
 /// Arguments fit to be stored: connection strings without user and password.
 pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
     let stored = |a: OsString| {
         let text = a.to_string_lossy().into_owned();
-        if text.contains("://") {
+        if may_hold_secrets(&text) {
             redact_uri(&text)
         } else {
             text

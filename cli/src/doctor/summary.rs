@@ -46,9 +46,9 @@ fn phase(phase: &Analysed<'_>) -> Value {
         },
         "build_s": phase.build_seconds(),
         // Without a trace these are unknown, which is not zero.
-        "seen": trace.map(|t| t.seen),
+        "seen": trace.filter(|t| !t.truncated).map(|t| t.seen),
         "written": trace.map(|t| t.written),
-        "lost": trace.map(|t| t.lost),
+        "lost": trace.filter(|t| !t.truncated).map(|t| t.lost),
         "cost_ns_per_event": trace.map(|t| t.cost.ns_per_event),
         "reads": trace.map(|_| phase.analysis.reads.calls),
         "read_bytes": trace.map(|_| phase.analysis.reads.bytes),

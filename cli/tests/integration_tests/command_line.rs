@@ -69,6 +69,29 @@ fn an_unreachable_server_ends_with_3_and_keeps_the_secret() {
     }
 }
 
+/// A connection string with a slip in it is the one most likely to be shown in an error.
+#[test]
+fn a_misspelt_connection_string_keeps_the_secret_too() {
+    let bench = Bench::new();
+    for (n, uri) in [
+        "anna:pa55word@127.0.0.1:1/",
+        "mongodb:/anna:pa55word@127.0.0.1:1",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = format!("run{n}");
+        let output = bench
+            .seekscope(&["doctor", uri, "--out", &out])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+        for text in [stderr(&output), run_document(&bench.path(&out)).to_string()] {
+            assert!(!text.contains("pa55word"), "{text}");
+        }
+    }
+}
+
 #[test]
 fn the_password_is_not_in_the_process_list() {
     let bench = Bench::new();

@@ -20,30 +20,31 @@ fn without_root_it_measures_what_it_can_and_says_the_rest() {
         std::fs::copy(from, folder.path().join(to)).unwrap();
         std::fs::set_permissions(folder.path().join(to), everybody.clone()).unwrap();
     }
-    let output = Command::new("setpriv")
-        .args([
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-            "--inh-caps=-all",
-        ])
-        .arg(folder.path().join("seekscope"))
-        .args([
-            "doctor",
-            "--docs",
-            "2000",
-            "--repeats",
-            "1",
-            "--out",
-            "run",
-            "--json",
-            "--server-binary",
-            "./secantusd-rs",
-        ])
-        .current_dir(folder.path())
-        .env("XDG_STATE_HOME", folder.path().join("state"))
-        .output()
-        .unwrap();
+    let as_nobody = |arguments: &[&str]| {
+        Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+            ])
+            .arg(folder.path().join("seekscope"))
+            .args(["doctor", "--docs", "2000", "--repeats", "1", "--json"])
+            .args(["--server-binary", "./secantusd-rs"])
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("XDG_STATE_HOME", folder.path().join("state"))
+            .output()
+            .unwrap()
+    };
+    let refused = as_nobody(&["--out", "refused", "--emulate-disk", "hdd"]);
+    assert_eq!(
+        refused.status.code(),
+        Some(4),
+        "asked for by name: {}",
+        stderr(&refused)
+    );
+    let output = as_nobody(&["--out", "run"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let limitations = document["limitations"].as_array().unwrap();
