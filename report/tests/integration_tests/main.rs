@@ -84,6 +84,10 @@ fn the_policy_names_the_one_script_and_the_one_style() {
 #[test]
 fn a_run_says_how_it_ended_in_its_first_line() {
     let mut run = synthetic::run(400, false);
+    let limited = render(&run);
+    assert!(first_line(&limited).contains("not everything could be measured"));
+    assert!(!first_line(&limited).contains("Complete"));
+    run.document.limitations.clear();
     let complete = render(&run);
     assert!(first_line(&complete).contains("Complete run"));
     assert!(first_line(&complete).contains("emulated hdd (150 IOPS, 150 MB/s)"));
