@@ -194,7 +194,8 @@ fn contract(session: &Session, args: &ExistingArgs) -> String {
         "Examining {server}.\n\
          \x20 Reads: server status, catalogue, /proc of the server process, its reads and writes by eBPF.\n\
          \x20 Never: reads documents, restarts or reconfigures anything; it {writes}.\n\
-         \x20 Cost: well below 1 µs of CPU time per read or write of the server, 16 MiB of memory, and at the end about 150 bytes per read or write.{unpermitted}\n\
+         \x20 Cost: a few µs of CPU time per read or write of the server, a few thousandths of one CPU\n\
+         \x20       when it is idle, 16 MiB of memory, and at the end about 150 bytes per read or write.{unpermitted}\n\
          \x20 Ctrl-C stops at any moment.",
     )
 }
