@@ -102,6 +102,7 @@ fn read(mut source: Box<dyn EventSource>, mut sink: Sink, order: &AtomicU8) -> O
     source.stop();
     let stop_ns = cost::thread_cpu_ns() - before_stop_ns;
     let mut facts = source.finish(sink.as_mut())?;
+    sink.drained().map_err(TraceError::Sink)?;
     cost::add_reader(&mut facts, cost::thread_cpu_ns() - stop_ns);
     Ok((facts, sink))
 }

@@ -1,5 +1,6 @@
 //! Where events come from and where they go.
 
+use seekscope_run::directory::IoWriter;
 use seekscope_run::{FileRecord, IoEvent, TraceFacts};
 
 use crate::error::{SinkError, TraceError};
@@ -16,6 +17,21 @@ pub trait EventSink {
     /// All events that were there have been handed over: a moment to bring them to safety.
     fn drained(&mut self) -> Result<(), SinkError> {
         Ok(())
+    }
+}
+
+/// Into a run directory: each drain is brought to the file, so that a killed run misses little.
+impl EventSink for IoWriter {
+    fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
+        Ok(IoWriter::event(self, event)?)
+    }
+
+    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
+        Ok(IoWriter::file(self, file)?)
+    }
+
+    fn drained(&mut self) -> Result<(), SinkError> {
+        Ok(self.flush()?)
     }
 }
 

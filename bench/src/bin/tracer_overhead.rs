@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
-use seekscope_run::directory::IoWriter;
-use seekscope_run::{FileRecord, IoEvent, RunDirectory, RunDocument, TraceFacts};
+use seekscope_run::{RunDirectory, RunDocument, TraceFacts};
 use seekscope_server::process::io_between;
 use seekscope_server::{
     LocalServer, LocalServerOptions, Namespace, ProcFs, Server, ServerBinary, Workspace, page_cache,
 };
 use seekscope_stats::{PairedRatio, SplitMix64, median, paired_ratio};
-use seekscope_trace::{EventSink, LiveSource, Recording, SinkError, TraceOptions};
+use seekscope_trace::{LiveSource, Recording, TraceOptions};
 use seekscope_workload::{
     IndexKeys, IndexPlan, LoadOptions, Sdu, SduOptions, UpdateOptions, drop_index, load, update,
 };
@@ -200,18 +199,7 @@ impl Bench {
         let source = LiveSource::attach(&TraceOptions::new(pid))?;
         Ok(Recording::start(
             Box::new(source),
-            Box::new(Sink(self.run.io_writer()?)),
+            Box::new(self.run.io_writer()?),
         ))
-    }
-}
-
-struct Sink(IoWriter);
-
-impl EventSink for Sink {
-    fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
-        Ok(self.0.event(event)?)
-    }
-    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
-        Ok(self.0.file(file)?)
     }
 }

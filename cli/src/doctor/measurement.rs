@@ -1,7 +1,7 @@
 //! A stretch of time during which the server's I/O is recorded.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use seekscope_run::directory::IoWriter;
@@ -16,7 +16,6 @@ use crate::session::{OpenPhase, Session};
 /// the phase, with what was measured so far, is then in the session.
 pub struct Measurement {
     recording: Option<Recording>,
-    writer: Arc<Mutex<IoWriter>>,
     server: Option<(u32, ProcessIo)>,
     phase: Option<Phase>,
     slot: Arc<Mutex<Option<OpenPhase>>>,
@@ -26,9 +25,8 @@ impl Measurement {
     /// Starts recording process `pid`. Where tracing is impossible the session's limitations say
     /// why, and the counters of `/proc` are still taken.
     pub fn begin(session: &mut Session, pid: Option<u32>, mut phase: Phase) -> Result<Self> {
-        let writer = Arc::new(Mutex::new(session.directory.io_writer()?));
         let sink = RunSink {
-            writer: Arc::clone(&writer),
+            writer: session.directory.io_writer()?,
             next_file_id: Arc::clone(&session.next_file_id),
         };
         let recording = match pid.map(start_recording(sink)) {
@@ -44,7 +42,6 @@ impl Measurement {
         session.open_phase(&phase)?;
         Ok(Self {
             recording,
-            writer,
             server,
             phase: Some(phase),
             slot: session.phase_slot(),
@@ -66,12 +63,6 @@ impl Measurement {
                 Err(error) => trace_failure = Some(error.to_string()),
             }
         }
-        let flushed = self
-            .writer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .flush();
-        trace_failure = trace_failure.or(flushed.err().map(|e| e.to_string()));
         let open = OpenPhase {
             phase,
             trace_failure,
@@ -125,30 +116,24 @@ fn untraced(error: &TraceError) -> Limitation {
     }
 }
 
-/// Passes events on to the run directory.
+/// Passes events on to the run directory and keeps the next trace's file numbers apart.
 struct RunSink {
-    writer: Arc<Mutex<IoWriter>>,
+    writer: IoWriter,
     next_file_id: Arc<AtomicU32>,
-}
-
-impl RunSink {
-    fn writer(&self) -> MutexGuard<'_, IoWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl EventSink for RunSink {
     fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
-        Ok(self.writer().event(event)?)
+        EventSink::event(&mut self.writer, event)
     }
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
         self.next_file_id
             .fetch_max(file.file_id.saturating_add(1), Ordering::Relaxed);
-        Ok(self.writer().file(file)?)
+        EventSink::file(&mut self.writer, file)
     }
 
     fn drained(&mut self) -> Result<(), SinkError> {
-        Ok(self.writer().flush()?)
+        self.writer.drained()
     }
 }
