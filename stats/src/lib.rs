@@ -4,6 +4,7 @@
 mod order;
 mod paired;
 mod random;
+pub mod shuffled;
 
 pub use order::{Quantiles, median, quantile_sorted};
 pub use paired::{PairedRatio, paired_ratio};

@@ -10,7 +10,6 @@ mod error;
 pub mod index_build;
 pub mod load;
 pub mod sdu;
-mod shuffled;
 pub mod update;
 
 pub use error::WorkloadError;

@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt};
 use seekscope_server::{Namespace, Server};
 
 use crate::sdu::{Sdu, id};
-use crate::{Progress, WorkloadError, shuffled};
+use crate::{Progress, WorkloadError};
 
 /// Which documents to update and how.
 #[derive(Debug, Clone)]
@@ -70,7 +70,7 @@ pub async fn update(
         reason = "a share of a u64"
     )]
     let count = (options.documents as f64 * options.share.clamp(0.0, 1.0)).round() as u64;
-    let numbers = shuffled::distinct(options.documents, count, options.seed);
+    let numbers = seekscope_stats::shuffled::distinct(options.documents, count, options.seed);
     let batch = usize::try_from(options.batch_documents.clamp(1, 1_000)).unwrap_or(1);
     let mut batches = stream::iter(numbers.chunks(batch))
         .map(|numbers| send(server, namespace, sdu, numbers, options.revision))

@@ -1,9 +1,9 @@
 //! Distinct random numbers.
 
-use seekscope_stats::SplitMix64;
+use crate::SplitMix64;
 
 /// `count` distinct numbers below `total`, in random order (all of them if `count` is larger).
-pub(crate) fn distinct(total: u64, count: u64, seed: u64) -> Vec<u64> {
+pub fn distinct(total: u64, count: u64, seed: u64) -> Vec<u64> {
     let mut random = SplitMix64::new(seed);
     let mut numbers: Vec<u64> = (0..total).collect();
     let count = usize::try_from(count.min(total)).unwrap_or(usize::MAX);
