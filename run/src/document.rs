@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClockOffset, DeviceFacts, HostFacts};
+use crate::{ClockOffset, DeviceFacts, DiskMeasurement, HostFacts};
 
 /// Schema name and version written by this build.
 pub const SCHEMA: &str = "seekscope/run/1";
@@ -278,6 +278,9 @@ pub struct RunDocument {
     pub limitations: Vec<Limitation>,
     #[serde(default)]
     pub phases: Vec<Phase>,
+    /// What `disk` measured.
+    #[serde(default)]
+    pub disk: Option<DiskMeasurement>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -303,6 +306,7 @@ impl RunDocument {
             target: None,
             limitations: Vec::new(),
             phases: Vec::new(),
+            disk: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

@@ -7,21 +7,48 @@
 //! Read [`document`] first (what `run.json` says), then [`io_event`] (one row per read or write).
 
 pub mod clock;
+pub mod device;
+pub mod device_model;
 pub mod directory;
+pub mod disk_measurement;
 pub mod document;
+pub mod error;
 pub mod file_record;
 pub mod host;
+pub mod interval;
 pub mod io_event;
 mod io_spool;
+mod kernel_files;
+pub mod latency;
+pub mod latency_log;
+mod lines;
+mod mounts;
+pub mod page_cache;
 mod parquet_file;
+pub mod pressure;
+pub mod process_io;
+pub mod surroundings;
 pub mod units;
 
 pub use clock::{ClockOffset, monotonic_ns};
-pub use directory::{RunDirectory, RunError};
+pub use device::{BlockLayer, DeviceFacts};
+pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
+pub use directory::{IntervalWriter, IoWriter, RunDirectory};
+pub use disk_measurement::{
+    AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
+    OperationOutcome, ReadAdvice, StepGroup,
+};
 pub use document::{
     CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase, ProcessIo,
     RunDocument, TargetFacts, TraceFacts, TracerCost,
 };
+pub use error::RunError;
 pub use file_record::{FileRecord, FileRole, PathState};
-pub use host::{DeviceFacts, HostFacts};
+pub use host::HostFacts;
+pub use interval::Interval;
 pub use io_event::{CacheOutcome, IoEvent, IoFlags, IoOp};
+pub use latency::{LatencySummary, latency_histogram};
+pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
+pub use pressure::IoPressure;
+pub use process_io::{ProcessDeviceIo, proc_io_counter};
+pub use surroundings::{Distortion, IoLimit, Surroundings};

@@ -1,20 +1,15 @@
-//! Evicting our own files from the page cache, and counting what is still there. Needs no root and
-//! leaves the rest of the host's cache alone, unlike `/proc/sys/vm/drop_caches`.
+//! Evicting our own folders from the page cache, and counting what is still there, file by file
+//! with [`seekscope_run::page_cache`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::ptr;
 
-use rustix::fs::{Advice, fadvise, fdatasync};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use seekscope_run::CacheState;
+use seekscope_run::page_cache as cache_of;
 use seekscope_run::units::format_bytes;
 
-/// mincore fills one byte per page; a window bounds that memory.
-const WINDOW_BYTES: u64 = 1 << 30;
 /// Pages that were just touched sit in per-CPU lists for a moment and survive the first try.
 const EVICT_TRIES: u32 = 3;
 
@@ -70,9 +65,7 @@ pub fn evict(directory: &Path) -> Result<Residency, PageCacheError> {
     for _ in 0..EVICT_TRIES {
         for path in &files {
             if let Some(file) = open(path)? {
-                // Dirty pages cannot be evicted.
-                fdatasync(&file).map_err(failed(path, "fdatasync"))?;
-                fadvise(&file, 0, None, Advice::DontNeed).map_err(failed(path, "posix_fadvise"))?;
+                cache_of::evict(&file, 0, 0).map_err(failed(path, "eviction"))?;
             }
         }
         result = resident_bytes(&files)?;
@@ -111,16 +104,11 @@ pub fn resident_bytes(files: &[PathBuf]) -> Result<Residency, PageCacheError> {
     let mut sum = Residency::default();
     for path in files {
         let Some(file) = open(path)? else { continue };
-        let size_bytes = file.metadata().map_err(failed_io(path, "stat"))?.len();
+        let size_bytes = file.metadata().map_err(failed(path, "stat"))?.len();
         sum.files += 1;
         sum.total_bytes += size_bytes;
-        let mut offset = 0;
-        while offset < size_bytes {
-            let length = WINDOW_BYTES.min(size_bytes - offset);
-            sum.resident_bytes +=
-                resident_in_window(&file, offset, length).map_err(failed_io(path, "mincore"))?;
-            offset += length;
-        }
+        sum.resident_bytes +=
+            cache_of::resident_bytes(&file, 0, size_bytes).map_err(failed(path, "mincore"))?;
     }
     Ok(sum)
 }
@@ -134,52 +122,17 @@ fn open(path: &Path) -> Result<Option<File>, PageCacheError> {
     {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed_io(path, "open")(error)),
+        Err(error) => Err(failed(path, "open")(error)),
     }
 }
 
-fn resident_in_window(file: &File, offset: u64, length: u64) -> io::Result<u64> {
-    let page_bytes = rustix::param::page_size();
-    let length = usize::try_from(length).map_err(io::Error::other)?;
-    let mut pages = vec![0u8; length.div_ceil(page_bytes)];
-    // SAFETY: a new private mapping at an address of the kernel's choice touches no memory of ours.
-    let address = unsafe {
-        mmap(
-            ptr::null_mut(),
-            length,
-            ProtFlags::empty(),
-            MapFlags::PRIVATE,
-            file.as_fd(),
-            offset,
-        )?
-    };
-    // SAFETY: `address` and `length` are the mapping just made, and `pages` has a byte for each of
-    // its pages; the mapped memory itself is never read.
-    let status = unsafe { libc::mincore(address, length, pages.as_mut_ptr()) };
-    let error = (status != 0).then(io::Error::last_os_error);
-    // SAFETY: the mapping was made above and nothing refers to it.
-    unsafe { munmap(address, length)? };
-    match error {
-        Some(error) => Err(error),
-        None => {
-            let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
-            Ok(u64::try_from(resident * page_bytes).unwrap_or(u64::MAX))
-        }
-    }
-}
-
-fn failed_io(path: &Path, what: &'static str) -> impl Fn(io::Error) -> PageCacheError + use<> {
+fn failed(path: &Path, what: &'static str) -> impl Fn(io::Error) -> PageCacheError + use<> {
     let path = path.to_path_buf();
     move |source| PageCacheError {
         path: path.clone(),
         what,
         source,
     }
-}
-
-fn failed(path: &Path, what: &'static str) -> impl Fn(rustix::io::Errno) -> PageCacheError + use<> {
-    let failed = failed_io(path, what);
-    move |errno| failed(errno.into())
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use seekscope_run::ProcessIo;
+use seekscope_run::{ProcessIo, proc_io_counter};
 use serde::{Deserialize, Serialize};
 
 /// A `/proc` tree: the host's own, or a made-up one in tests.
@@ -75,14 +75,7 @@ impl ProcFs {
     pub fn io(&self, pid: u32) -> Result<ProcessIo, ProcessError> {
         let text = self.read(pid, "io")?;
         let field = |name: &str| -> Result<u64, ProcessError> {
-            text.lines()
-                .find_map(|line| {
-                    line.strip_prefix(name)?
-                        .strip_prefix(": ")?
-                        .trim()
-                        .parse()
-                        .ok()
-                })
+            proc_io_counter(&text, name)
                 .ok_or_else(|| self.malformed(pid, "io", format!("no number named {name}")))
         };
         Ok(ProcessIo {

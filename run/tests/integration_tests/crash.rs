@@ -2,11 +2,11 @@ use std::io::Write;
 
 use seekscope_run::{Outcome, RunDirectory, RunDocument};
 
-use crate::{event, files};
+use crate::{event, files, interval};
 
 /// After a crash there is no footer, no closed file, perhaps half a row: what was written counts.
 #[test]
-fn events_survive_a_crash() {
+fn records_survive_a_crash() {
     let parent = tempfile::tempdir().unwrap();
     let run = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![])).unwrap();
     let mut writer = run.io_writer().unwrap();
@@ -14,10 +14,14 @@ fn events_survive_a_crash() {
     (0..1000).for_each(|n| writer.event(&event(n)).unwrap());
     writer.flush().unwrap();
     std::mem::forget(writer);
+    let mut writer = run.interval_writer().unwrap();
+    (0..20).for_each(|n| writer.write(&interval(n)).unwrap());
+    std::mem::forget(writer);
     drop(run);
     for (name, torn) in [
         ("io.spool", &b"torn"[..]),
         ("files.spool", &br#"{"file_id": 2, "pa"#[..]),
+        ("intervals.spool", &br#"{"step": "#[..]),
     ] {
         let path = parent.path().join(name);
         std::fs::File::options()
@@ -38,7 +42,14 @@ fn events_survive_a_crash() {
     .unwrap();
     assert_eq!(n, 1000);
     assert_eq!(run.files().unwrap(), files());
+    let intervals: Vec<_> = (0..20).map(interval).collect();
+    assert_eq!(run.intervals().unwrap(), intervals);
     drop(run);
-    // Opening it once more changes nothing.
-    RunDirectory::open(parent.path()).unwrap();
+    let (run, _) = RunDirectory::open(parent.path()).unwrap();
+    assert_eq!(
+        run.intervals().unwrap(),
+        intervals,
+        "opened once more, nothing changes"
+    );
+    assert_eq!(run.files().unwrap(), files());
 }

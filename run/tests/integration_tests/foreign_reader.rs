@@ -1,25 +1,11 @@
 //! The files must mean the same to DuckDB as to us.
 
-use std::path::PathBuf;
-use std::process::Command;
-
 use seekscope_run::{RunDirectory, RunDocument};
 
-use crate::{event, files};
-
-/// `./x test` installs DuckDB into the cache folder and names the interpreter.
-fn python() -> PathBuf {
-    std::env::var_os("SEEKSCOPE_TEST_PYTHON").map_or_else(
-        || {
-            PathBuf::from(std::env::var_os("HOME").unwrap())
-                .join(".cache/seekscope/python/bin/python")
-        },
-        PathBuf::from,
-    )
-}
+use crate::{event, files, interval, python};
 
 #[test]
-fn duckdb_reads_the_same_values() {
+fn duckdb_reads_the_same_events_and_files() {
     let parent = tempfile::tempdir().unwrap();
     let run = RunDirectory::create(parent.path(), &RunDocument::begin("doctor", vec![])).unwrap();
     let mut writer = run.io_writer().unwrap();
@@ -27,7 +13,7 @@ fn duckdb_reads_the_same_values() {
     let events: Vec<_> = (0..10_000).map(event).collect();
     events.iter().for_each(|e| writer.event(e).unwrap());
     writer.flush().unwrap();
-    run.finish_io().unwrap();
+    run.finish_records().unwrap();
 
     let script = r#"
 import duckdb, json, sys
@@ -41,17 +27,7 @@ print(json.dumps({
   "joined": one(f"select count(*) from '{io}' join '{files}' using (file_id) where role = 'collection'"),
 }))
 "#;
-    let output = Command::new(python())
-        .args(["-c", script])
-        .arg(parent.path())
-        .output()
-        .expect("python with duckdb; `./x test` installs it");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let read = python(script, parent.path());
 
     let sum = |f: fn(&seekscope_run::IoEvent) -> i64| events.iter().map(f).sum::<i64>();
     let offsets: Vec<u64> = events.iter().filter_map(|e| e.offset).collect();
@@ -84,4 +60,37 @@ print(json.dumps({
     ]);
     assert_eq!(read["files"][0], expected);
     assert_eq!(read["files"][1][8], serde_json::Value::Null);
+}
+
+#[test]
+fn duckdb_reads_the_same_intervals() {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(parent.path(), &RunDocument::begin("disk", vec![])).unwrap();
+    let mut writer = run.interval_writer().unwrap();
+    (0..10).for_each(|n| writer.write(&interval(n)).unwrap());
+    run.finish_records().unwrap();
+
+    let script = r#"
+import duckdb, json, sys
+table = duckdb.read_parquet(sys.argv[1] + "/intervals.parquet")
+print(json.dumps([dict(zip(table.columns, row)) for row in table.fetchall()]))
+"#;
+    let read = python(script, parent.path());
+    let row = |n: u64| {
+        let i = interval(n);
+        let mut row = serde_json::json!({
+            "step": i.step, "operation": i.operation, "t_ns": i.t_ns,
+            "duration_ns": i.duration_ns, "count": i.count, "errors": i.errors, "bytes": i.bytes,
+        });
+        for (prefix, latency) in [("service", Some(i.latency)), ("response", i.response)] {
+            let names = serde_json::to_value(i.latency).unwrap();
+            let values = latency.map(|l| serde_json::to_value(l).unwrap());
+            for name in names.as_object().unwrap().keys() {
+                let value = values.as_ref().map(|v| v[name].clone());
+                row[format!("{prefix}_{name}")] = value.unwrap_or_default();
+            }
+        }
+        row
+    };
+    assert_eq!(read, (0..10).map(row).collect::<serde_json::Value>());
 }

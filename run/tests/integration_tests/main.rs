@@ -8,9 +8,15 @@
 
 mod crash;
 mod foreign_reader;
+mod latency_log;
 mod round_trip;
 
-use seekscope_run::{FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState};
+use std::path::PathBuf;
+use std::process::Command;
+
+use seekscope_run::{
+    FileRecord, FileRole, Interval, IoEvent, IoFlags, IoOp, LatencySummary, PathState,
+};
 
 /// Event number `n` of an endless made-up trace that uses every field.
 pub fn event(n: u64) -> IoEvent {
@@ -31,6 +37,57 @@ pub fn event(n: u64) -> IoEvent {
         },
         device_read_bytes: u32::try_from(n % 4).unwrap() * 4096,
     }
+}
+
+/// Interval number `n`: every second one has a schedule and so a response time.
+pub fn interval(n: u64) -> Interval {
+    let latency = LatencySummary {
+        count: 100 + n,
+        min_ns: n,
+        mean_ns: n as f64 + 0.25,
+        p50_ns: 10 * n,
+        p90_ns: 20 * n,
+        p99_ns: 30 * n,
+        p999_ns: 40 * n,
+        max_ns: u64::MAX - n,
+    };
+    Interval {
+        step: format!("ramp {}", n / 2),
+        operation: if n.is_multiple_of(2) { "read" } else { "write" }.into(),
+        t_ns: n * 1_000_000_000,
+        duration_ns: 1_000_000_000 + n,
+        count: 100 + n,
+        errors: n % 3,
+        bytes: n << 40,
+        latency,
+        response: n.is_multiple_of(2).then_some(LatencySummary {
+            p50_ns: 7 * n,
+            ..latency
+        }),
+    }
+}
+
+/// What an independent reader of the file formats prints: JSON. `./x test` installs the readers
+/// into the cache folder and names the interpreter.
+pub fn python(script: &str, argument: &std::path::Path) -> serde_json::Value {
+    let interpreter = std::env::var_os("SEEKSCOPE_TEST_PYTHON").map_or_else(
+        || {
+            PathBuf::from(std::env::var_os("HOME").unwrap())
+                .join(".cache/seekscope/python/bin/python")
+        },
+        PathBuf::from,
+    );
+    let output = Command::new(interpreter)
+        .args(["-c", script])
+        .arg(argument)
+        .output()
+        .expect("python with duckdb and hdrhistogram; `./x test` installs it");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).unwrap()
 }
 
 /// Two files, one with a name that is hostile to quoting.

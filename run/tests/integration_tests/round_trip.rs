@@ -16,7 +16,7 @@ fn what_is_written_is_read() {
     drop(writer);
     document.outcome = Outcome::Ok;
     run.save(&document).unwrap();
-    run.finish_io().unwrap();
+    run.finish_records().unwrap();
     assert!(matches!(
         RunDirectory::open(&path),
         Err(RunError::InUse { .. })

@@ -1,0 +1,128 @@
+//! I/O events and the files they refer to: spools while the run goes on, `io.parquet` and
+//! `files.parquet` after it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::RunDirectory;
+use crate::io_spool::{SpoolReader, SpoolWriter};
+use crate::lines::{JsonLinesWriter, read_json_lines};
+use crate::parquet_file::{IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, write_files};
+use crate::{FileRecord, IoEvent, RunError};
+
+const IO: &str = "io.parquet";
+const FILES: &str = "files.parquet";
+/// Events not yet turned into `io.parquet`, and the files they refer to.
+const IO_SPOOL: &str = "io.spool";
+const FILES_SPOOL: &str = "files.spool";
+
+impl RunDirectory {
+    /// Where a tracer puts events while the run goes on. May be asked for again and again; later
+    /// writers append.
+    pub fn io_writer(&self) -> Result<IoWriter, RunError> {
+        let events_path = self.path.join(IO_SPOOL);
+        let files_path = self.path.join(FILES_SPOOL);
+        Ok(IoWriter {
+            events: SpoolWriter::append_to(&events_path)
+                .map_err(RunError::io("open", &events_path))?,
+            files: JsonLinesWriter::append_to(&files_path)
+                .map_err(RunError::io("open", &files_path))?,
+            events_path,
+            files_path,
+        })
+    }
+
+    /// A run has many times fewer files than events, so those are held in memory.
+    pub(super) fn finish_io(&self) -> Result<(), RunError> {
+        let spool = self.path.join(IO_SPOOL);
+        if !spool.exists() {
+            return Ok(());
+        }
+        let parquet = self.path.join(IO);
+        let failed = RunError::write(&parquet);
+        let mut reader = SpoolReader::open(&spool).map_err(RunError::io("read", &spool))?;
+        let mut writer = IoParquetWriter::create(&self.path_of_new(IO)).map_err(&failed)?;
+        loop {
+            let events = reader
+                .read(ROWS_PER_GROUP)
+                .map_err(RunError::io("read", &spool))?;
+            if events.is_empty() {
+                break;
+            }
+            writer.write_group(&events).map_err(&failed)?;
+        }
+        writer.finish().map_err(&failed)?;
+        self.save_files(&self.spooled_files()?)?;
+        // The rows must be safe before their only other copy goes.
+        self.put_in_place(IO)?;
+        self.remove(IO_SPOOL)?;
+        self.remove(FILES_SPOOL)
+    }
+
+    /// Later lines about the same file replace earlier ones. No lines when the run was killed
+    /// before the first: there are no events either.
+    fn spooled_files(&self) -> Result<Vec<FileRecord>, RunError> {
+        let path = self.path.join(FILES_SPOOL);
+        let lines: Vec<FileRecord> = read_json_lines(&path).map_err(RunError::io("read", &path))?;
+        let files: BTreeMap<u32, FileRecord> =
+            lines.into_iter().map(|file| (file.file_id, file)).collect();
+        Ok(files.into_values().collect())
+    }
+
+    /// Replaces `files.parquet`, e.g. once roles and namespaces are known.
+    pub fn save_files(&self, files: &[FileRecord]) -> Result<(), RunError> {
+        let path = self.path.join(FILES);
+        write_files(&self.path_of_new(FILES), files).map_err(RunError::write(&path))?;
+        self.put_in_place(FILES)
+    }
+
+    /// The files of the run; empty when nothing was traced.
+    pub fn files(&self) -> Result<Vec<FileRecord>, RunError> {
+        let path = self.path.join(FILES);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        read_files(&path).map_err(RunError::damaged(&path))
+    }
+
+    /// Passes all events on, many at a time, in the order in which they were recorded.
+    pub fn for_each_event(&self, mut each: impl FnMut(&IoEvent)) -> Result<(), RunError> {
+        let path = self.path.join(IO);
+        if !path.exists() {
+            return Ok(());
+        }
+        read_io(&path, |events| events.iter().for_each(&mut each)).map_err(RunError::damaged(&path))
+    }
+}
+
+/// Takes events and files while a run goes on.
+#[derive(Debug)]
+pub struct IoWriter {
+    events: SpoolWriter,
+    events_path: PathBuf,
+    files: JsonLinesWriter,
+    files_path: PathBuf,
+}
+
+impl IoWriter {
+    /// Appends an event (buffered).
+    pub fn event(&mut self, event: &IoEvent) -> Result<(), RunError> {
+        self.events
+            .write(event)
+            .map_err(RunError::io("write", &self.events_path))
+    }
+
+    /// Appends or replaces a file, at once.
+    pub fn file(&mut self, file: &FileRecord) -> Result<(), RunError> {
+        self.files
+            .write(file)
+            .map_err(RunError::io("write", &self.files_path))
+    }
+
+    /// Brings buffered events to the file.
+    pub fn flush(&mut self) -> Result<(), RunError> {
+        self.events
+            .flush()
+            .map_err(RunError::io("write", &self.events_path))
+    }
+}

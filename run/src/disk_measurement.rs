@@ -1,0 +1,287 @@
+//! What `seekscope disk` measured: one record per step, and what the steps say together.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceModel, Disk, LatencySummary, Surroundings};
+
+/// Order and direction of a job's accesses, by fio's names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AccessKind {
+    Read,
+    Write,
+    /// Sequential, reads and writes mixed.
+    Rw,
+    RandRead,
+    RandWrite,
+    RandRw,
+}
+
+impl AccessKind {
+    pub const ALL: [Self; 6] = [
+        Self::Read,
+        Self::Write,
+        Self::Rw,
+        Self::RandRead,
+        Self::RandWrite,
+        Self::RandRw,
+    ];
+
+    /// fio's name, e.g. "randread".
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Rw => "rw",
+            Self::RandRead => "randread",
+            Self::RandWrite => "randwrite",
+            Self::RandRw => "randrw",
+        }
+    }
+
+    /// The next offset has nothing to do with the last.
+    pub fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+
+    /// Some accesses are writes.
+    pub fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+}
+
+/// How accesses reach the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineKind {
+    /// io_uring, one ring per thread.
+    Uring,
+    /// pread and pwrite, one at a time per thread.
+    Sync,
+    /// Loads and stores on a shared mapping.
+    Mmap,
+    /// Nothing reaches the kernel: measures the generator itself.
+    Null,
+}
+
+impl EngineKind {
+    pub const ALL: [Self; 4] = [Self::Uring, Self::Sync, Self::Mmap, Self::Null];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uring => "uring",
+            Self::Sync => "sync",
+            Self::Mmap => "mmap",
+            Self::Null => "null",
+        }
+    }
+}
+
+/// What the kernel was told about the order of buffered and mapped accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum ReadAdvice {
+    /// Nothing: the device's read-ahead setting rules.
+    #[default]
+    Normal,
+    /// No read-ahead.
+    Random,
+    Sequential,
+}
+
+/// What one group of equal threads did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobFacts {
+    pub access: AccessKind,
+    /// Share of reads, 0..=1; matters for mixed accesses only.
+    pub read_share: f64,
+    pub block_bytes: u64,
+    pub engine: EngineKind,
+    /// The page cache was not to be used (O_DIRECT).
+    pub direct: bool,
+    /// Requests in flight per thread.
+    pub depth: u32,
+    pub threads: u32,
+    /// All threads together, per second; `None` is as fast as it goes.
+    #[serde(default)]
+    pub rate_per_s: Option<f64>,
+    /// Gaps between intended starts were exponentially distributed instead of even.
+    #[serde(default)]
+    pub poisson: bool,
+    /// Each write was followed by fdatasync, and counts with it as one operation.
+    #[serde(default)]
+    pub sync_each_write: bool,
+    /// fdatasync after so many bytes of writes.
+    #[serde(default)]
+    pub sync_every_bytes: Option<u64>,
+    #[serde(default)]
+    pub advice: ReadAdvice,
+    /// Read-ahead by explicit advice in windows of so many bytes, the kernel's own being off.
+    #[serde(default)]
+    pub window_bytes: Option<u64>,
+    /// Random accesses in runs of so many adjacent blocks.
+    #[serde(default)]
+    pub run_blocks: Option<u64>,
+}
+
+/// What a job's operations of one kind came to.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct OperationOutcome {
+    /// Completed within the measured time.
+    pub operations: u64,
+    pub bytes: u64,
+    /// Of all, those still under way when the time was over included; from the intended start
+    /// where the job has a rate, else from the call.
+    pub latency: LatencySummary,
+    /// From the call, where the job has a rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<LatencySummary>,
+}
+
+/// What a job came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobOutcome {
+    pub job: JobFacts,
+    /// Measured time, ns.
+    pub elapsed_ns: u64,
+    pub reads: OperationOutcome,
+    pub writes: OperationOutcome,
+    /// fdatasync alone; those of `sync_each_write` are part of the writes too.
+    pub syncs: OperationOutcome,
+    /// User and system time of the job's threads in the measured time, ns. Interrupts and kernel
+    /// threads are not in it.
+    pub cpu_ns: u64,
+    /// Operations whose intended start had come but which were not issued when time was over
+    /// (jobs with a rate).
+    #[serde(default)]
+    pub behind: u64,
+    /// What the engine could not use, e.g. "registered buffers: Cannot allocate memory".
+    #[serde(default)]
+    pub engine_notes: Vec<String>,
+}
+
+impl JobOutcome {
+    /// Reads and writes.
+    pub fn operations(&self) -> u64 {
+        self.reads.operations + self.writes.operations
+    }
+
+    /// Reads and writes per second.
+    pub fn iops(&self) -> f64 {
+        self.per_s(self.operations())
+    }
+
+    /// Bytes read and written per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        self.per_s(self.reads.bytes + self.writes.bytes)
+    }
+
+    /// CPU time per read or write, µs; `None` without any.
+    pub fn cpu_us_per_io(&self) -> Option<f64> {
+        let operations = self.operations();
+        (operations > 0).then(|| self.cpu_ns as f64 / 1000.0 / operations as f64)
+    }
+
+    fn per_s(&self, count: u64) -> f64 {
+        if self.elapsed_ns == 0 {
+            return 0.0;
+        }
+        count as f64 * 1e9 / self.elapsed_ns as f64
+    }
+}
+
+/// Which question a step answers. Stored: names never change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepGroup {
+    /// The job that the user described.
+    Job,
+    /// Direct random reads of one size by depth.
+    Ramp,
+    /// Direct random reads at depth 1 by size (for the model).
+    Size,
+    /// Direct 1 MiB reads in order.
+    SequentialDirect,
+    /// Cold buffered reads of 32 KiB: in order, shuffled, in runs.
+    Order,
+    /// Buffered reads of what is in the page cache: the CPU's part.
+    Cached,
+    /// Cold buffered reads by read-ahead window.
+    ReadAhead,
+    /// Small writes, each followed by fdatasync.
+    Journal,
+    /// The same beside a checkpoint-like burst of large writes.
+    Checkpoint,
+    /// 70 % reads, 30 % writes at the knee.
+    Mixed,
+    /// Page faults on a mapping.
+    Mmap,
+    /// The generator without a disk.
+    Generator,
+    /// Random reads for minutes.
+    Sustained,
+}
+
+/// One measured step: one job, or several at the same time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DiskStep {
+    pub group: StepGroup,
+    /// Unique in the run; the tag in `latency.hlog` and the step in `intervals.parquet`.
+    pub name: String,
+    /// CLOCK_MONOTONIC ns of the measured time, warm-up left out.
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// In the order of their start; the first is the one that the step is about.
+    pub jobs: Vec<JobOutcome>,
+    /// What this process had the block layer fetch in the measured time (`/proc/self/io`);
+    /// `None` where the kernel does not count it.
+    pub device_read_bytes: Option<u64>,
+    /// Share (0..=1) of the measured time in which some task waited for I/O, on the whole host
+    /// (PSI "some"); `None` without PSI.
+    pub io_pressure: Option<f64>,
+    /// Load average over one minute at the end.
+    pub load_1m: f64,
+}
+
+impl DiskStep {
+    /// The job that the step is about.
+    pub fn main(&self) -> Option<&JobOutcome> {
+        self.jobs.first()
+    }
+}
+
+/// Whether direct I/O is what it says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct DirectFacts {
+    /// Direct reads were made and left nothing in the page cache.
+    pub real: bool,
+    /// Alignment of offsets, lengths and memory, bytes; 0 when unknown.
+    pub alignment_bytes: u64,
+    /// How that was found out, for people.
+    pub evidence: String,
+}
+
+/// The disk part of `run.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct DiskMeasurement {
+    /// "quick", "full", "sustained" or "job".
+    pub profile: String,
+    /// The file read from, when it is not seekscope's own.
+    pub existing_file: Option<String>,
+    pub file_bytes: u64,
+    /// The disk as it is, or throttled.
+    pub disk: Disk,
+    /// Written to the disk by this run, filling the file included.
+    pub written_bytes: u64,
+    pub direct: DirectFacts,
+    /// Cost of reading the clock once, ns: one reading per operation at depth 1, one per batch at
+    /// greater depths, two more where a sync follows.
+    pub clock_read_ns: f64,
+    pub surroundings: Surroundings,
+    pub steps: Vec<DiskStep>,
+    /// Made from the steps; `None` when they were too few.
+    pub model: Option<DeviceModel>,
+}

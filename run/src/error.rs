@@ -1,0 +1,56 @@
+//! What can go wrong with a run directory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::document;
+
+/// Each message names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{} is not a run directory: it holds no run.json", path.display())]
+    NotARun { path: PathBuf },
+    #[error("{} is damaged: {reason}", path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{} was written by a newer seekscope (schema {found}, this one reads up to {}); update seekscope to open it", path.display(), document::SCHEMA)]
+    TooNew { path: PathBuf, found: String },
+    #[error("{} exists and is not empty; name another --out, seekscope does not write into foreign folders", path.display())]
+    Occupied { path: PathBuf },
+    #[error("{} is in use: its run is still going on; wait for its end, or stop it", path.display())]
+    InUse { path: PathBuf },
+    #[error("cannot write {}: {reason}", path.display())]
+    Write { path: PathBuf, reason: String },
+}
+
+impl RunError {
+    /// For `map_err`: an action on a path that the system refused.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io {
+            action,
+            path: path.to_path_buf(),
+            source,
+        }
+    }
+
+    /// For `map_err`: content that could not be written to a path.
+    pub(crate) fn write<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        move |reason| Self::Write {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// For `map_err`: content of a path that makes no sense.
+    pub(crate) fn damaged<E: ToString>(path: &Path) -> impl Fn(E) -> Self {
+        move |reason| Self::Damaged {
+            path: path.to_path_buf(),
+            reason: reason.to_string(),
+        }
+    }
+}

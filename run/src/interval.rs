@@ -1,0 +1,29 @@
+//! What one operation did in one second of one step: a row of `intervals.parquet`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::LatencySummary;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Unique in the run, e.g. [`crate::DiskStep::name`].
+    pub step: String,
+    /// "read", "write", "sync", "insert", …
+    pub operation: String,
+    /// Start of the interval, CLOCK_MONOTONIC ns.
+    pub t_ns: u64,
+    /// As measured: a second that the scheduler stretched is longer.
+    pub duration_ns: u64,
+    /// Operations that ended in the interval, failed ones included.
+    pub count: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+    /// Moved by operations that succeeded.
+    pub bytes: u64,
+    /// Service time: from send to reply.
+    pub latency: LatencySummary,
+    /// Response time: from the intended start to the reply; `None` without a schedule.
+    #[serde(default)]
+    pub response: Option<LatencySummary>,
+}

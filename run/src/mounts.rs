@@ -1,0 +1,100 @@
+//! What is mounted where, from `/proc/self/mountinfo` (proc_pid_mountinfo(5)).
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use crate::kernel_files::read_trimmed;
+
+#[derive(Debug, Clone)]
+pub(crate) struct Mount {
+    /// `major:minor`.
+    pub(crate) device: String,
+    /// The folder of the filesystem that is visible at `point`; not "/" for a bind mount.
+    pub(crate) root: PathBuf,
+    pub(crate) point: PathBuf,
+    /// Of this mount, e.g. `rw,noatime`.
+    pub(crate) options: String,
+    pub(crate) filesystem: String,
+    pub(crate) source: String,
+    /// Of the filesystem, whichever mount shows it, e.g. `rw,discard`.
+    pub(crate) filesystem_options: String,
+}
+
+/// All mounts that this process sees, oldest first; lines that make no sense are left out.
+pub(crate) fn mounts(root: &Path) -> Vec<Mount> {
+    let text = read_trimmed(root.join("proc/self/mountinfo")).unwrap_or_default();
+    text.lines().filter_map(parse).collect()
+}
+
+/// `id parent major:minor root point options [optional fields] - type source filesystem-options`
+fn parse(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let left: Vec<&str> = left.split(' ').collect();
+    let [_, _, device, root, point, options, ..] = left[..] else {
+        return None;
+    };
+    let mut right = right.split(' ');
+    let filesystem = right.next()?.to_string();
+    Some(Mount {
+        device: device.to_string(),
+        root: unescape(root),
+        point: unescape(point),
+        options: options.to_string(),
+        filesystem,
+        source: right.next().unwrap_or_default().to_string(),
+        filesystem_options: right.next().unwrap_or_default().to_string(),
+    })
+}
+
+/// Blanks and the like are written as a backslash and three octal digits.
+fn unescape(text: &str) -> PathBuf {
+    let mut parts = text.split('\\');
+    let mut out = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let byte = part.get(..3).and_then(|o| u8::from_str_radix(o, 8).ok());
+        match byte {
+            Some(byte) => {
+                out.push(byte);
+                out.extend_from_slice(&part.as_bytes()[3..]);
+            }
+            None => {
+                out.push(b'\\');
+                out.extend_from_slice(part.as_bytes());
+            }
+        }
+    }
+    PathBuf::from(OsString::from_vec(out))
+}
+
+/// The mount that holds `path`: the one with its device number, else the longest mount point that
+/// is a prefix (btrfs and overlayfs report other device numbers than their mounts).
+pub(crate) fn mount_of(mounts: Vec<Mount>, path: &Path, device: &str) -> Option<Mount> {
+    let path = path.canonicalize().ok()?;
+    mounts
+        .into_iter()
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| (mount.device == device, mount.point.as_os_str().len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_odd_lines() {
+        let line =
+            "36 35 98:0 /mnt1 /my\\040data\\134x rw,noatime shared:1 - ext4 /dev/vda rw,discard";
+        let mount = parse(line).unwrap();
+        assert_eq!(mount.point, Path::new("/my data\\x"));
+        assert_eq!(
+            (mount.device.as_str(), mount.options.as_str()),
+            ("98:0", "rw,noatime")
+        );
+        assert_eq!(mount.filesystem_options, "rw,discard");
+        assert_eq!(unescape("a\\9x\\é"), Path::new("a\\9x\\é"));
+        for odd in ["", "1 2 3", "1 2 3 - x", "36 35 98:0 / - ext4"] {
+            assert!(parse(odd).is_none(), "{odd}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The run's Parquet files, written and read with the plain column API of the `parquet` crate (its
+//! Arrow layer would triple the build). Only this folder knows the format; DuckDB, pandas and Spark
+//! open the files as they are.
+
+mod files;
+mod intervals;
+mod io;
+mod read;
+mod write;
+
+pub(crate) use files::{read_files, write_files};
+pub(crate) use intervals::{read_intervals, write_intervals};
+pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
+
+type Result<T> = std::result::Result<T, parquet::errors::ParquetError>;

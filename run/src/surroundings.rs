@@ -1,0 +1,107 @@
+//! What around a disk distorts a measurement on it, or a database.
+//!
+//! `limits` reads what control groups allow. Each distortion is found by one small function over
+//! the facts; they stand in tables, by where they lie: `filesystem`, `disk`, `host_limits`.
+
+mod disk;
+mod filesystem;
+mod host_limits;
+mod limits;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DeviceFacts, HostFacts};
+
+/// A limit that a cgroup above this process sets for the disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoLimit {
+    /// The cgroup, below its hierarchy's root.
+    pub cgroup: String,
+    /// `major:minor`.
+    pub device: String,
+    /// "read IOPS", "write IOPS", "read bytes/s", "write bytes/s".
+    pub what: String,
+    pub per_s: u64,
+}
+
+/// Something that makes the disk look other than it is, or that hurts a database on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Distortion {
+    /// Stable, e.g. "tmpfs", "overlay", "cgroup-io-limit", "read-ahead-large".
+    pub id: String,
+    /// What is so, with numbers.
+    pub what: String,
+    /// What that does to a database or to this measurement.
+    pub consequence: String,
+    /// What to do about it; empty when nothing.
+    pub remedy: String,
+}
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Surroundings {
+    pub io_limits: Vec<IoLimit>,
+    /// CPUs that the cgroups allow, where they limit them.
+    pub cpu_quota: Option<f64>,
+    /// Memory that the cgroups allow, where they limit it.
+    pub memory_limit_bytes: Option<u64>,
+    pub distortions: Vec<Distortion>,
+}
+
+impl Distortion {
+    fn new(id: &str, what: String, consequence: &str, remedy: &str) -> Self {
+        Self {
+            id: id.into(),
+            what,
+            consequence: consequence.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+/// What the detectors judge.
+struct Facts<'a> {
+    device: &'a DeviceFacts,
+    host: &'a HostFacts,
+    limits: &'a limits::Limits,
+    /// The folder is marked to be overwritten in place on a copy-on-write filesystem.
+    overwritten_in_place: bool,
+}
+
+/// Looks for one distortion.
+type Detector = fn(&Facts<'_>) -> Option<Distortion>;
+
+impl Surroundings {
+    /// What is around `device`, on which `directory` lies, for this process; `/proc` and `/sys`
+    /// are taken below `root` ("/" outside of tests).
+    pub fn read(root: &Path, directory: &Path, device: &DeviceFacts, host: &HostFacts) -> Self {
+        let limits = limits::Limits::read(root, device, host);
+        let facts = Facts {
+            device,
+            host,
+            limits: &limits,
+            overwritten_in_place: filesystem::overwritten_in_place(directory),
+        };
+        let detectors = [
+            filesystem::DETECTORS,
+            disk::DETECTORS,
+            host_limits::DETECTORS,
+        ];
+        Self {
+            distortions: detectors
+                .concat()
+                .iter()
+                .filter_map(|detect| detect(&facts))
+                .collect(),
+            io_limits: limits.io,
+            cpu_quota: limits.cpus,
+            memory_limit_bytes: limits.memory_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

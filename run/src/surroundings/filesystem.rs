@@ -1,0 +1,195 @@
+//! Distortions that come from the filesystem and how it is mounted.
+
+use std::fs::File;
+use std::path::Path;
+
+use rustix::fs::{IFlags, ioctl_getflags};
+
+use super::{Detector, Distortion, Facts};
+use crate::device::is_network_filesystem;
+use crate::units::format_bytes;
+
+pub(super) const DETECTORS: &[Detector] = &[
+    memory,
+    overlay,
+    network,
+    copy_on_write,
+    not_xfs,
+    no_barriers,
+    synchronous,
+    online_discard,
+    access_times,
+    nearly_full,
+];
+
+/// Is the folder marked with `chattr +C`? Files made in it inherit that.
+pub(super) fn overwritten_in_place(directory: &Path) -> bool {
+    File::open(directory)
+        .and_then(|folder| Ok(ioctl_getflags(folder)?))
+        .is_ok_and(|flags| flags.contains(IFlags::NOCOW))
+}
+
+impl Facts<'_> {
+    /// An option of the mount or of its filesystem.
+    fn has_option(&self, option: &str) -> bool {
+        let both = [&self.device.mount_options, &self.device.filesystem_options];
+        both.iter().any(|o| o.split(',').any(|word| word == option))
+    }
+
+    fn is_one_of(&self, filesystems: &[&str]) -> bool {
+        filesystems.contains(&self.device.filesystem.as_str())
+    }
+}
+
+fn memory(facts: &Facts<'_>) -> Option<Distortion> {
+    facts.is_one_of(&["tmpfs", "ramfs"]).then(|| {
+        Distortion::new(
+            "tmpfs",
+            format!("{} is on {}", facts.device.path, facts.device.filesystem),
+            "This is memory, not a disk: no figure says anything about one, direct I/O is accepted \
+             and cached all the same, and the data is gone after a restart.",
+            "Name a folder on the disk that the database uses.",
+        )
+    })
+}
+
+fn overlay(facts: &Facts<'_>) -> Option<Distortion> {
+    facts.is_one_of(&["overlay", "aufs"]).then(|| {
+        Distortion::new(
+            "overlay",
+            format!(
+                "{} is on {}, the writable layer of a container",
+                facts.device.path, facts.device.filesystem
+            ),
+            "The first write to a file of the image copies the whole file, the layer has a \
+             read-ahead setting of its own, and the data goes with the container.",
+            "Put the data on a volume (docker run -v VOLUME:/data/db …) and measure there.",
+        )
+    })
+}
+
+fn network(facts: &Facts<'_>) -> Option<Distortion> {
+    is_network_filesystem(&facts.device.filesystem).then(|| {
+        Distortion::new(
+            "network-filesystem",
+            format!(
+                "{} is on {}, served by another host or process",
+                facts.device.path, facts.device.filesystem
+            ),
+            "Every miss and every sync waits for the server; its cache can make reads look faster \
+             than its disk; whether a sync reaches a disk, and direct I/O bypasses all caches, is \
+             up to the server.",
+            "Use a local or block-level disk for a database; if it has to be this one, measure \
+             with data larger than the server's memory.",
+        )
+    })
+}
+
+fn copy_on_write(facts: &Facts<'_>) -> Option<Distortion> {
+    let btrfs_in_place = facts.device.filesystem == "btrfs"
+        && (facts.overwritten_in_place || facts.has_option("nodatacow"));
+    (facts.is_one_of(&["btrfs", "zfs", "bcachefs"]) && !btrfs_in_place).then(|| {
+        let remedy = match facts.device.filesystem.as_str() {
+            "btrfs" => {
+                "Make the data folder anew and set `chattr +C` on it while it is empty \
+                        (this gives up checksums and compression), or use XFS."
+            }
+            "zfs" => {
+                "Set recordsize to the database's block size (16K to 32K) and \
+                      primarycache=metadata if the database has a cache of its own; or use XFS."
+            }
+            _ => "Use XFS for a database.",
+        };
+        Distortion::new(
+            "copy-on-write",
+            format!(
+                "{} writes every changed block to a new place",
+                facts.device.filesystem
+            ),
+            "Files that a database overwrites in small pieces get scattered, so that ordered scans \
+             become random reads as the data ages; writes smaller than a record cost a read; \
+             direct I/O may go through a cache.",
+            remedy,
+        )
+    })
+}
+
+fn not_xfs(facts: &Facts<'_>) -> Option<Distortion> {
+    facts.is_one_of(&["ext2", "ext3", "ext4"]).then(|| {
+        Distortion::new(
+            "ext4-for-mongodb",
+            format!("{} is on {}", facts.device.path, facts.device.filesystem),
+            "MongoDB recommends XFS for WiredTiger because of performance problems met on ext4.",
+            "Measure checkpoints on both before moving a database; use XFS for a new one.",
+        )
+    })
+}
+
+fn no_barriers(facts: &Facts<'_>) -> Option<Distortion> {
+    let off = ["nobarrier", "barrier=0"];
+    let found = off.into_iter().find(|option| facts.has_option(option))?;
+    Some(Distortion::new(
+        "barriers-off",
+        format!("{} is mounted with {found}", facts.device.path),
+        "A sync returns before the disk's own cache is written: syncs look fast, and a power cut \
+         can lose or damage committed data unless that cache has a battery.",
+        "Mount without the option (the default is safe).",
+    ))
+}
+
+fn synchronous(facts: &Facts<'_>) -> Option<Distortion> {
+    let found = ["sync", "dirsync"]
+        .into_iter()
+        .find(|o| facts.has_option(o))?;
+    Some(Distortion::new(
+        "synchronous-mount",
+        format!("{} is mounted with {found}", facts.device.path),
+        "Writes that a database would sync together wait for the disk one by one.",
+        "Mount without the option; databases sync what has to be safe themselves.",
+    ))
+}
+
+fn online_discard(facts: &Facts<'_>) -> Option<Distortion> {
+    let found = ["discard", "discard=sync"]
+        .into_iter()
+        .find(|o| facts.has_option(o))?;
+    Some(Distortion::new(
+        "online-discard",
+        format!("{} is mounted with {found}", facts.device.path),
+        "Removing or shrinking files sends trim requests at once; on many disks these hold up \
+         reads and writes, e.g. when the journal or a collection is removed.",
+        "Mount without it and run fstrim weekly (systemctl enable --now fstrim.timer).",
+    ))
+}
+
+/// The kernel shows `noatime` and `relatime`; strict updates it shows by neither.
+fn access_times(facts: &Facts<'_>) -> Option<Distortion> {
+    let strict =
+        facts.has_option("rw") && !["noatime", "relatime"].iter().any(|o| facts.has_option(o));
+    strict.then(|| {
+        Distortion::new(
+            "access-times",
+            format!("{} is mounted with strictatime", facts.device.path),
+            "Every read of a file also writes its time of access.",
+            "Remount with noatime.",
+        )
+    })
+}
+
+fn nearly_full(facts: &Facts<'_>) -> Option<Distortion> {
+    let (free, size) = (facts.device.free_bytes, facts.device.size_bytes);
+    (size > 0 && free < size / 10).then(|| {
+        Distortion::new(
+            "nearly-full",
+            format!(
+                "{} of {} are free ({:.1} %)",
+                format_bytes(free),
+                format_bytes(size),
+                free as f64 / size as f64 * 100.0
+            ),
+            "New blocks land in scattered gaps, flash disks slow down for want of erased blocks, \
+             and an index build or compaction may run out of space.",
+            "Free or add space before measuring.",
+        )
+    })
+}
