@@ -1,0 +1,109 @@
+//! Whether direct I/O goes around the page cache, found out by doing it: tmpfs takes the flag and
+//! caches anyway, network and FUSE filesystems vary, and none of them says so.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
+
+use seekscope_run::{DirectFacts, page_cache};
+
+use crate::buffer::AlignedBuffer;
+use crate::job::ALIGNMENT_BYTES;
+use crate::{DiskError, TestFile};
+
+/// So much is read and then looked for in the page cache.
+const PROBE_BYTES: u64 = 64 << 10;
+
+/// Makes one direct read of the file and looks what it left in the page cache. On an existing file
+/// whose pages are cached already nothing can be concluded, and direct I/O is taken at its word.
+pub fn probe(file: &TestFile) -> Result<DirectFacts, DiskError> {
+    let direct = match file.open(true) {
+        Ok(direct) => direct,
+        Err(DiskError::NoDirectIo { source, .. }) => {
+            return Ok(DirectFacts {
+                real: false,
+                alignment_bytes: 0,
+                evidence: format!("the filesystem refuses it: {source}"),
+            });
+        }
+        Err(other) => return Err(other),
+    };
+    let bytes = PROBE_BYTES.min(file.bytes() / ALIGNMENT_BYTES * ALIGNMENT_BYTES);
+    let alignment_bytes = alignment_bytes(&direct);
+    if bytes == 0 {
+        return Ok(DirectFacts {
+            real: true,
+            alignment_bytes,
+            evidence: "the file is smaller than a block, so it was not tried".into(),
+        });
+    }
+    let failed = DiskError::on("probe direct I/O on", file.path());
+    let resident = || page_cache::resident_bytes(file.as_fd(), 0, bytes);
+    let read = || -> std::io::Result<(u64, u64)> {
+        if file.is_own() {
+            page_cache::evict(file.as_fd(), 0, bytes)?;
+        }
+        let before = resident()?;
+        let mut buffer = AlignedBuffer::new(usize::try_from(bytes).unwrap_or(4096))
+            .map_err(std::io::Error::other)?;
+        direct.read_exact_at(buffer.bytes(), 0)?;
+        Ok((before, resident()?))
+    };
+    let (before, after) = read().map_err(failed)?;
+    let pages = |bytes: u64| bytes / ALIGNMENT_BYTES;
+    Ok(DirectFacts {
+        real: after <= before && (before == 0 || !file.is_own()),
+        alignment_bytes,
+        evidence: format!(
+            "of {} pages read directly, {} were in the page cache before and {} after",
+            pages(bytes),
+            pages(before),
+            pages(after)
+        ),
+    })
+}
+
+/// What statx(2) says of direct I/O on the file; 0 when it says nothing (before Linux 6.1).
+fn alignment_bytes(file: &std::fs::File) -> u64 {
+    // SAFETY: all bytes zero is a valid value of this plain structure.
+    let mut facts: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open, the path empty and terminated, and the structure outlives the
+    // call.
+    let status = unsafe {
+        libc::statx(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            libc::STATX_DIOALIGN,
+            &raw mut facts,
+        )
+    };
+    if status != 0 || facts.stx_mask & libc::STATX_DIOALIGN == 0 {
+        return 0;
+    }
+    u64::from(facts.stx_dio_offset_align.max(facts.stx_dio_mem_align))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Contents, FillOptions};
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    fn probe_in(directory: &Path) -> DirectFacts {
+        let fill = FillOptions::new(Contents::Random { seed: 1 });
+        let cancel = AtomicBool::new(false);
+        let file = TestFile::create(directory, 1 << 20, fill, &mut |_| {}, &cancel).unwrap();
+        probe(&file).unwrap()
+    }
+
+    /// The temporary folder of the tests is on a disk; /dev/shm is memory.
+    #[test]
+    fn memory_is_told_from_a_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let disk = probe_in(folder.path());
+        assert!(disk.real, "{disk:?}");
+        let memory = probe_in(Path::new("/dev/shm"));
+        assert!(!memory.real, "{memory:?}");
+    }
+}

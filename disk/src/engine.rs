@@ -1,0 +1,116 @@
+//! Engines: how accesses reach the kernel. Each thread of a job prepares one (files, memory, ring)
+//! and then runs it until time is over.
+
+mod mapped;
+mod null;
+mod sync;
+mod uring;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use seekscope_run::{EngineKind, monotonic_ns};
+
+pub(crate) use mapped::Mapping;
+pub use mapped::end_process_on_bus_error;
+pub use uring::is_available as uring_is_available;
+
+use crate::job::Job;
+use crate::offsets::Offsets;
+use crate::pacing::{Pacing, sleep_until};
+use crate::recorder::{Collector, Recorder};
+use crate::{DiskError, TestFile};
+
+/// What may end a job before its time.
+#[derive(Debug)]
+pub(crate) struct Stop<'a> {
+    /// The user wants it.
+    pub(crate) cancel: &'a AtomicBool,
+    /// Another thread failed.
+    pub(crate) failed: &'a AtomicBool,
+}
+
+impl Stop<'_> {
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.cancel.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+    }
+}
+
+/// One thread's view of the job under way.
+pub(crate) struct Worker<'a> {
+    pub(crate) job: &'a Job,
+    pub(crate) offsets: Offsets,
+    pub(crate) pacing: Option<Pacing>,
+    pub(crate) recorder: Recorder<'a>,
+    pub(crate) stop: Stop<'a>,
+    pub(crate) end_ns: u64,
+}
+
+impl Worker<'_> {
+    /// Waits until the next access is due. Returns when it was due and when it is called; `None`
+    /// when time is over. `now_ns` is the clock as last read: without a rate nothing is waited for
+    /// and the clock is not read again.
+    #[inline]
+    pub(crate) fn wait(&mut self, now_ns: u64) -> Option<(u64, u64)> {
+        if now_ns >= self.end_ns || self.stop.is_asked() {
+            return None;
+        }
+        match &mut self.pacing {
+            None => Some((now_ns, now_ns)),
+            Some(pacing) => {
+                let due_ns = pacing.next_ns();
+                let mut now_ns = now_ns;
+                while now_ns < due_ns.min(self.end_ns) {
+                    sleep_until(due_ns.min(self.end_ns), now_ns);
+                    now_ns = monotonic_ns();
+                    if self.stop.is_asked() {
+                        return None;
+                    }
+                }
+                if now_ns >= self.end_ns {
+                    return None;
+                }
+                pacing.advance();
+                Some((due_ns, now_ns))
+            }
+        }
+    }
+}
+
+/// Prepared by one thread for itself.
+pub(crate) trait Engine {
+    /// Runs until the worker says stop. True when the job was done before its time.
+    fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError>;
+}
+
+/// Opens what the job's engine needs. What it cannot use goes to the collector's notes.
+pub(crate) fn prepare<'a>(
+    job: &Job,
+    file: &'a TestFile,
+    collector: &Collector,
+) -> Result<Box<dyn Engine + 'a>, DiskError> {
+    Ok(match job.facts.engine {
+        EngineKind::Sync => Box::new(sync::SyncEngine::prepare(job, file)?),
+        EngineKind::Uring => Box::new(uring::UringEngine::prepare(job, file, collector)?),
+        EngineKind::Mmap => Box::new(mapped::MmapEngine::prepare(job, file)?),
+        EngineKind::Null => Box::new(null::NullEngine),
+    })
+}
+
+/// A call that transferred less than a block, or failed.
+fn incomplete(operation: &'static str, offset: u64, result: io::Result<usize>) -> DiskError {
+    match result {
+        Ok(_) if operation == "read" => DiskError::Shrunk { offset },
+        Ok(_) => DiskError::Device {
+            operation,
+            offset,
+            source: io::ErrorKind::WriteZero.into(),
+        },
+        Err(source) => DiskError::Device {
+            operation,
+            offset,
+            source,
+        },
+    }
+}

@@ -1,0 +1,201 @@
+//! Loads and stores on a shared mapping, as storage engines of the first MongoDB versions did.
+
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::Once;
+
+use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
+use seekscope_run::{ReadAdvice, monotonic_ns};
+
+use super::{Engine, Worker, incomplete};
+use crate::job::Job;
+use crate::recorder::Operation;
+use crate::{DiskError, TestFile};
+
+/// Bytes of a page, at least: one byte is touched in each.
+const PAGE_BYTES: u64 = 4096;
+/// Stored in each page that is written, as mongoperf did.
+const MARK: u8 = 3;
+
+/// The file as memory.
+#[derive(Debug)]
+pub(crate) struct Mapping<'a> {
+    address: NonNull<u8>,
+    length: usize,
+    file: PhantomData<&'a TestFile>,
+}
+
+// SAFETY: the mapping is shared memory of a file that other threads and processes may change at any
+// time anyway; it is only accessed by single volatile bytes.
+unsafe impl Send for Mapping<'_> {}
+// SAFETY: see above.
+unsafe impl Sync for Mapping<'_> {}
+
+impl<'a> Mapping<'a> {
+    /// Maps all of the file, for writing too if it is ours.
+    pub(crate) fn new(file: &'a TestFile, advice: ReadAdvice) -> Result<Self, DiskError> {
+        let length = usize::try_from(file.bytes()).unwrap_or(usize::MAX);
+        let failed = |e: rustix::io::Errno| DiskError::on("map", file.path())(e.into());
+        let access = match file.is_own() {
+            true => ProtFlags::READ | ProtFlags::WRITE,
+            false => ProtFlags::READ,
+        };
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let address = unsafe { mmap(ptr::null_mut(), length, access, MapFlags::SHARED, file, 0) }
+            .map_err(failed)?;
+        let address =
+            NonNull::new(address.cast()).ok_or_else(|| failed(rustix::io::Errno::NOMEM))?;
+        let mapping = Self {
+            address,
+            length,
+            file: PhantomData,
+        };
+        let advice = match advice {
+            ReadAdvice::Normal => Advice::Normal,
+            ReadAdvice::Random => Advice::Random,
+            ReadAdvice::Sequential => Advice::Sequential,
+        };
+        // SAFETY: the mapping just made; these pieces of advice change no contents.
+        unsafe { madvise(mapping.address.as_ptr().cast(), length, advice) }.map_err(failed)?;
+        Ok(mapping)
+    }
+
+    /// The byte at `offset`, which must lie inside.
+    fn at(&self, offset: u64) -> Option<*mut u8> {
+        let offset = usize::try_from(offset).ok().filter(|o| *o < self.length)?;
+        // SAFETY: inside the mapping, by the line above.
+        Some(unsafe { self.address.as_ptr().add(offset) })
+    }
+
+    /// Reads one byte in each page of a block.
+    pub(crate) fn touch(&self, offset: u64, bytes: u64) {
+        for at in pages(offset, bytes) {
+            if let Some(byte) = self.at(at) {
+                // SAFETY: inside the mapping; volatile, since the kernel may change it meanwhile.
+                std::hint::black_box(unsafe { byte.read_volatile() });
+            }
+        }
+    }
+
+    /// Writes one byte in each page of a block. The file must be ours.
+    pub(crate) fn mark(&self, offset: u64, bytes: u64) {
+        for at in pages(offset, bytes) {
+            if let Some(byte) = self.at(at) {
+                // SAFETY: inside the mapping, which is writable for files that are ours; jobs that
+                // write others are refused before this (`Job::check_on`).
+                unsafe { byte.write_volatile(MARK) };
+            }
+        }
+    }
+
+    /// Waits until the disk has the pages of a range.
+    pub(crate) fn sync(&self, offset: u64, bytes: u64) -> std::io::Result<()> {
+        let start = offset - offset % PAGE_BYTES;
+        let Some(address) = self.at(start) else {
+            return Ok(());
+        };
+        let length = (offset + bytes).min(self.length as u64) - start;
+        let length = usize::try_from(length).unwrap_or(self.length);
+        // SAFETY: a part of the mapping; msync changes no contents.
+        Ok(unsafe { msync(address.cast(), length, MsyncFlags::SYNC) }?)
+    }
+}
+
+fn pages(offset: u64, bytes: u64) -> impl Iterator<Item = u64> {
+    let step = usize::try_from(PAGE_BYTES).unwrap_or(4096);
+    (offset..offset + bytes.max(1)).step_by(step)
+}
+
+impl Drop for Mapping<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by mmap in `new` with this length; nothing refers to it any more.
+        let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+    }
+}
+
+pub(super) struct MmapEngine<'a> {
+    mapping: Mapping<'a>,
+    block_bytes: u64,
+    unsynced_bytes: u64,
+}
+
+impl<'a> MmapEngine<'a> {
+    pub(super) fn prepare(job: &Job, file: &'a TestFile) -> Result<Self, DiskError> {
+        Ok(Self {
+            mapping: Mapping::new(file, job.facts.advice)?,
+            block_bytes: job.facts.block_bytes,
+            unsynced_bytes: 0,
+        })
+    }
+}
+
+impl Engine for MmapEngine<'_> {
+    fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError> {
+        let facts = &worker.job.facts;
+        let mut now_ns = monotonic_ns();
+        while let Some((due_ns, called_ns)) = worker.wait(now_ns) {
+            let Some(access) = worker.offsets.next() else {
+                return Ok(true);
+            };
+            if !access.is_write {
+                self.mapping.touch(access.offset, self.block_bytes);
+                now_ns = monotonic_ns();
+                worker
+                    .recorder
+                    .record(Operation::Read, due_ns, called_ns, now_ns);
+                continue;
+            }
+            self.mapping.mark(access.offset, self.block_bytes);
+            now_ns = monotonic_ns();
+            let written_ns = now_ns;
+            self.unsynced_bytes += self.block_bytes;
+            let range = match (facts.sync_each_write, facts.sync_every_bytes) {
+                (true, _) => Some((access.offset, self.block_bytes)),
+                (false, Some(every)) if self.unsynced_bytes >= every => Some((0, u64::MAX / 2)),
+                _ => None,
+            };
+            if let Some((offset, bytes)) = range {
+                self.unsynced_bytes = 0;
+                let synced = self.mapping.sync(offset, bytes).map(|()| 0);
+                if synced.is_err() {
+                    return Err(incomplete("sync", access.offset, synced));
+                }
+                now_ns = monotonic_ns();
+                worker
+                    .recorder
+                    .record(Operation::Sync, written_ns, written_ns, now_ns);
+            }
+            let done_ns = if facts.sync_each_write {
+                now_ns
+            } else {
+                written_ns
+            };
+            worker
+                .recorder
+                .record(Operation::Write, due_ns, called_ns, done_ns);
+        }
+        Ok(false)
+    }
+}
+
+/// A page of a mapping that the disk fails to deliver ends a process by SIGBUS, silently. After
+/// this call it ends with a message and exit code 1 instead. Nothing of ours is left behind: the
+/// file has no name. For the process, once, before jobs of the mmap engine.
+pub fn end_process_on_bus_error() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let handler: extern "C" fn(libc::c_int) = on_bus_error;
+        // SAFETY: the handler makes only calls that are safe in signal handlers (write, _exit).
+        unsafe { libc::signal(libc::SIGBUS, handler as libc::sighandler_t) };
+    });
+}
+
+extern "C" fn on_bus_error(_signal: libc::c_int) {
+    const MESSAGE: &[u8] = b"seekscope: the disk failed to deliver a page of the mapped file, or \
+        the file has shrunk; look into the kernel log (dmesg) for the device's own words\n";
+    // SAFETY: both are async-signal-safe (signal-safety(7)) and the message is static.
+    unsafe {
+        libc::write(2, MESSAGE.as_ptr().cast(), MESSAGE.len());
+        libc::_exit(1);
+    }
+}

@@ -1,0 +1,350 @@
+//! io_uring: one ring per thread, the file and the buffers registered where permitted, requests
+//! submitted and reaped in batches. Nothing is allocated or locked per request.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
+use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue, types};
+use seekscope_run::monotonic_ns;
+
+use super::{Engine, Worker, incomplete};
+use crate::buffer::AlignedBuffer;
+use crate::job::Job;
+use crate::offsets::Access;
+use crate::recorder::{Collector, Operation};
+use crate::{DiskError, TestFile, random_bytes};
+
+/// Set in a completion's tag when it is of the sync that follows a write.
+const SYNC_TAG: u64 = 1 << 32;
+/// A wait for a schedule is cut into pieces so that a request to stop is heard.
+const WAIT_NS_MAX: u64 = 100_000_000;
+
+/// A request under way.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    access: Access,
+    due_ns: u64,
+    called_ns: u64,
+    written_ns: u64,
+}
+
+pub(super) struct UringEngine {
+    ring: IoUring,
+    file: File,
+    buffers: AlignedBuffer,
+    block: u32,
+    fixed_buffers: bool,
+    fixed_file: bool,
+    sync_each_write: bool,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl UringEngine {
+    /// Must be called by the thread that will run it: rings have a single issuer.
+    pub(super) fn prepare(
+        job: &Job,
+        file: &TestFile,
+        collector: &Collector,
+    ) -> Result<Self, DiskError> {
+        let facts = &job.facts;
+        let depth = facts.depth;
+        let block = usize::try_from(facts.block_bytes).unwrap_or(usize::MAX);
+        let mut buffers = AlignedBuffer::new(block * depth as usize)?;
+        if facts.access.writes() {
+            random_bytes::fill(buffers.bytes(), job.seed);
+        }
+        let file = file.open(facts.direct)?;
+        // A write and its sync are two entries.
+        let ring = new_ring(if facts.sync_each_write {
+            2 * depth
+        } else {
+            depth
+        })?;
+        let submitter = ring.submitter();
+        let fixed_file = submitter.register_files(&[file.as_raw_fd()]);
+        if let Err(error) = &fixed_file {
+            collector.note(format!("registered files: {error}"));
+        }
+        let vectors: Vec<libc::iovec> = (0..depth as usize)
+            .map(|slot| libc::iovec {
+                iov_base: buffers.bytes()[slot * block..].as_mut_ptr().cast(),
+                iov_len: block,
+            })
+            .collect();
+        // SAFETY: the vectors lie inside `buffers`, which the engine keeps until the ring is gone
+        // (fields are dropped in order, the ring first).
+        let fixed_buffers = unsafe { submitter.register_buffers(&vectors) };
+        if let Err(error) = &fixed_buffers {
+            collector.note(format!(
+                "registered buffers: {error} (limited by ulimit -l)"
+            ));
+        }
+        let idle = Slot {
+            access: Access {
+                offset: 0,
+                is_write: false,
+            },
+            due_ns: 0,
+            called_ns: 0,
+            written_ns: 0,
+        };
+        Ok(Self {
+            fixed_file: fixed_file.is_ok(),
+            fixed_buffers: fixed_buffers.is_ok(),
+            ring,
+            file,
+            buffers,
+            block: u32::try_from(block).unwrap_or(u32::MAX),
+            sync_each_write: facts.sync_each_write,
+            slots: vec![idle; depth as usize],
+            free: (0..depth).rev().collect(),
+        })
+    }
+
+    /// Queues one access in a free slot; the caller made sure that there is one.
+    #[inline]
+    fn queue(&mut self, slot: u32, due_ns: u64, called_ns: u64, access: Access) {
+        self.slots[slot as usize] = Slot {
+            access,
+            due_ns,
+            called_ns,
+            written_ns: 0,
+        };
+        let entry = self.entry(slot, access).user_data(slot.into());
+        if access.is_write && self.sync_each_write {
+            let sync = self.sync_entry().user_data(u64::from(slot) | SYNC_TAG);
+            self.push(&entry.flags(squeue::Flags::IO_LINK));
+            self.push(&sync);
+        } else {
+            self.push(&entry);
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, entry: &squeue::Entry) {
+        // SAFETY: the buffer and the file that the entry names live as long as the ring. There is
+        // room: the queue has an entry for each slot (two with syncs), and is emptied on each
+        // submission.
+        let pushed = unsafe { self.ring.submission().push(entry) };
+        debug_assert!(
+            pushed.is_ok(),
+            "the submission queue has room for all slots"
+        );
+    }
+
+    #[inline]
+    fn entry(&self, slot: u32, access: Access) -> squeue::Entry {
+        // SAFETY: slots are below the depth, so the block lies inside the buffers.
+        let memory = unsafe {
+            self.buffers
+                .as_ptr()
+                .add(slot as usize * self.block as usize)
+        };
+        let index = u16::try_from(slot).unwrap_or(0);
+        let (block, offset) = (self.block, access.offset);
+        let plain = types::Fd(self.file.as_raw_fd());
+        match (access.is_write, self.fixed_buffers, self.fixed_file) {
+            (false, true, true) => opcode::ReadFixed::new(Fixed(0), memory, block, index)
+                .offset(offset)
+                .build(),
+            (false, true, false) => opcode::ReadFixed::new(plain, memory, block, index)
+                .offset(offset)
+                .build(),
+            (false, false, true) => opcode::Read::new(Fixed(0), memory, block)
+                .offset(offset)
+                .build(),
+            (false, false, false) => opcode::Read::new(plain, memory, block)
+                .offset(offset)
+                .build(),
+            (true, true, true) => opcode::WriteFixed::new(Fixed(0), memory, block, index)
+                .offset(offset)
+                .build(),
+            (true, true, false) => opcode::WriteFixed::new(plain, memory, block, index)
+                .offset(offset)
+                .build(),
+            (true, false, true) => opcode::Write::new(Fixed(0), memory, block)
+                .offset(offset)
+                .build(),
+            (true, false, false) => opcode::Write::new(plain, memory, block)
+                .offset(offset)
+                .build(),
+        }
+    }
+
+    fn sync_entry(&self) -> squeue::Entry {
+        let flags = FsyncFlags::DATASYNC;
+        match self.fixed_file {
+            true => opcode::Fsync::new(Fixed(0)).flags(flags).build(),
+            false => opcode::Fsync::new(types::Fd(self.file.as_raw_fd()))
+                .flags(flags)
+                .build(),
+        }
+    }
+
+    /// Submits what is queued and waits for at least one completion, at most until `until_ns`.
+    fn submit_and_wait(&self, until_ns: Option<u64>, now_ns: u64) -> Result<(), DiskError> {
+        let result = match until_ns {
+            None => self.ring.submit_and_wait(1),
+            Some(until_ns) => {
+                let wait_ns = until_ns.saturating_sub(now_ns).clamp(1, WAIT_NS_MAX);
+                let time = Timespec::new().nsec(u32::try_from(wait_ns).unwrap_or(u32::MAX));
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(1, &args)
+            }
+        };
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => match error.raw_os_error() {
+                // Time is over, a signal came, or completions must be reaped first.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(unavailable(error)),
+            },
+        }
+    }
+
+    /// Takes the completions that are there; returns how many requests they finished.
+    #[inline]
+    fn reap(&mut self, worker: &mut Worker<'_>, now_ns: u64) -> Result<u32, DiskError> {
+        let mut finished = 0;
+        let Self {
+            ring, slots, free, ..
+        } = self;
+        for completion in ring.completion() {
+            let number = completion.user_data() & !SYNC_TAG;
+            let index = usize::try_from(number).unwrap_or(usize::MAX);
+            let Some(slot) = slots.get_mut(index) else {
+                continue;
+            };
+            let is_sync = completion.user_data() & SYNC_TAG != 0;
+            check(&completion, slot.access, is_sync, self.block)?;
+            let Access { is_write, .. } = slot.access;
+            if is_write && self.sync_each_write && !is_sync {
+                slot.written_ns = now_ns;
+                continue;
+            }
+            if is_sync {
+                worker
+                    .recorder
+                    .record(Operation::Sync, slot.written_ns, slot.written_ns, now_ns);
+            }
+            let operation = if is_write {
+                Operation::Write
+            } else {
+                Operation::Read
+            };
+            worker
+                .recorder
+                .record(operation, slot.due_ns, slot.called_ns, now_ns);
+            free.push(u32::try_from(index).unwrap_or(0));
+            finished += 1;
+        }
+        Ok(finished)
+    }
+
+    /// Fills free slots with accesses that are due. Returns when the next one is, if there is a
+    /// schedule, and whether the job has run out of accesses.
+    #[inline]
+    fn fill(&mut self, worker: &mut Worker<'_>, now_ns: u64) -> (Option<u64>, bool) {
+        while let Some(&slot) = self.free.last() {
+            let due_ns = match &mut worker.pacing {
+                None => now_ns,
+                Some(pacing) => {
+                    let due_ns = pacing.next_ns();
+                    if due_ns > now_ns {
+                        return (Some(due_ns), false);
+                    }
+                    due_ns
+                }
+            };
+            let Some(access) = worker.offsets.next() else {
+                return (None, true);
+            };
+            if let Some(pacing) = &mut worker.pacing {
+                pacing.advance();
+            }
+            self.free.pop();
+            self.queue(slot, due_ns, now_ns, access);
+        }
+        (None, false)
+    }
+}
+
+impl Engine for UringEngine {
+    fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError> {
+        let depth = self.slots.len();
+        let mut now_ns = monotonic_ns();
+        let (mut stopping, mut done) = (false, false);
+        loop {
+            stopping |= now_ns >= worker.end_ns || worker.stop.is_asked() || done;
+            let mut next_ns = None;
+            if !stopping {
+                (next_ns, done) = self.fill(worker, now_ns);
+            }
+            if self.free.len() == depth {
+                if stopping || done {
+                    return Ok(done);
+                }
+                // Nothing is under way and nothing due yet.
+                let until_ns = next_ns.unwrap_or(worker.end_ns).min(worker.end_ns);
+                crate::pacing::sleep_until(until_ns, now_ns);
+                now_ns = monotonic_ns();
+                continue;
+            }
+            self.submit_and_wait(next_ns, now_ns)?;
+            now_ns = monotonic_ns();
+            self.reap(worker, now_ns)?;
+        }
+    }
+}
+
+fn check(
+    completion: &cqueue::Entry,
+    access: Access,
+    is_sync: bool,
+    block: u32,
+) -> Result<(), DiskError> {
+    let operation = match (is_sync, access.is_write) {
+        (true, _) => "sync",
+        (false, true) => "write",
+        (false, false) => "read",
+    };
+    let result = match u32::try_from(completion.result()) {
+        Ok(_) if is_sync => return Ok(()),
+        Ok(bytes) if bytes == block => return Ok(()),
+        Ok(bytes) => Ok(bytes as usize),
+        Err(_) => Err(io::Error::from_raw_os_error(-completion.result())),
+    };
+    Err(incomplete(operation, access.offset, result))
+}
+
+/// The cheapest ring that this kernel makes: completions are worked off by the waiting thread
+/// itself (kernel 6.1), else without that.
+fn new_ring(entries: u32) -> Result<IoUring, DiskError> {
+    let mut builder = IoUring::builder();
+    builder
+        .setup_single_issuer()
+        .setup_coop_taskrun()
+        .setup_defer_taskrun();
+    match builder.build(entries) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
+        other => other,
+    }
+    .map_err(unavailable)
+}
+
+fn unavailable(source: io::Error) -> DiskError {
+    DiskError::Engine {
+        engine: "io_uring",
+        source,
+        remedy: "the kernel is older than 5.6, or a container or sysctl kernel.io_uring_disabled \
+                 forbids it; --engine sync with --threads does the same with more CPU time",
+    }
+}
+
+/// Whether this process may use io_uring.
+pub fn is_available() -> Result<(), DiskError> {
+    new_ring(1).map(|_| ())
+}

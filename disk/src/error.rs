@@ -1,0 +1,108 @@
+//! What can go wrong on a disk, each said with what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_run::units::format_bytes;
+
+/// Why a measurement could not be made or had to stop.
+#[derive(Debug, thiserror::Error)]
+pub enum DiskError {
+    #[error("{0}")]
+    InvalidJob(String),
+    #[error("{} is not a directory; name a directory on the disk to be measured, or read this file with --read-existing", .0.display())]
+    NotADirectory(PathBuf),
+    #[error("{} is neither a regular file nor a block device; --read-existing reads nothing else", .0.display())]
+    NotAFile(PathBuf),
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        action: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or read a file of it with --read-existing", .0.display())]
+    ReadOnly(PathBuf),
+    #[error("{} may not be written by this user; run as its owner or name another directory", .0.display())]
+    NotPermitted(PathBuf),
+    #[error(
+        "not enough space in {}: the file takes {} and {} must stay free, but only {} are; name a smaller --size or another directory",
+        path.display(), format_bytes(*file_bytes), format_bytes(*reserve_bytes), format_bytes(*free_bytes)
+    )]
+    NoSpace {
+        path: PathBuf,
+        file_bytes: u64,
+        reserve_bytes: u64,
+        free_bytes: u64,
+    },
+    #[error(
+        "this process may write files of at most {} (ulimit -f), the measurement needs {}; raise the limit or name a smaller --size",
+        format_bytes(*limit_bytes), format_bytes(*file_bytes)
+    )]
+    FileSizeLimit { limit_bytes: u64, file_bytes: u64 },
+    #[error(
+        "{why} after {} had been written to {}; the file is gone again; free some space or name a smaller --size",
+        format_bytes(*written_bytes), path.display()
+    )]
+    Full {
+        path: PathBuf,
+        written_bytes: u64,
+        why: &'static str,
+    },
+    #[error(
+        "a database is running in {}: {lock} is locked; measuring would slow it down. Choose another directory, or --next-to-database, which limits the rate and stops when the host suffers", path.display()
+    )]
+    LiveDatabase { path: PathBuf, lock: String },
+    #[error(
+        "{} does not take direct I/O ({source}), so only its page cache could be measured; \
+         --buffered does that on purpose", path.display()
+    )]
+    NoDirectIo { path: PathBuf, source: io::Error },
+    #[error("{engine} is not available: {source}; {remedy}")]
+    Engine {
+        engine: &'static str,
+        source: io::Error,
+        remedy: &'static str,
+    },
+    #[error(
+        "the disk failed to {operation} at offset {offset} of the file: {source}; look into the kernel log (dmesg) for the device's own words"
+    )]
+    Device {
+        operation: &'static str,
+        offset: u64,
+        source: io::Error,
+    },
+    #[error(
+        "the file ended at offset {offset} although it was larger when the measurement began; it must not shrink meanwhile"
+    )]
+    Shrunk { offset: u64 },
+    #[error("what was measured could not be kept: {0}")]
+    Record(String),
+    /// The cancel flag was raised.
+    #[error("interrupted")]
+    Interrupted,
+    #[error(
+        "cannot start a thread: {0}; the limit of processes (ulimit -u) or memory may be reached"
+    )]
+    Thread(io::Error),
+    #[error("cannot get {} of memory: {source}; use a smaller --depth, --threads or --bs", format_bytes(*bytes))]
+    Memory { bytes: u64, source: io::Error },
+}
+
+impl DiskError {
+    /// Wraps an error on a path, recognising those that deserve an answer of their own.
+    pub(crate) fn on(
+        action: &'static str,
+        path: &std::path::Path,
+    ) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| match source.kind() {
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
+            io::ErrorKind::PermissionDenied => Self::NotPermitted(path),
+            _ => Self::File {
+                action,
+                path,
+                source,
+            },
+        }
+    }
+}

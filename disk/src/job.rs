@@ -1,0 +1,224 @@
+//! A job: equal threads doing one kind of access for a while. Checked before anything is touched.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use seekscope_run::{AccessKind, EngineKind, JobFacts, ReadAdvice};
+
+use crate::{DiskError, TestFile};
+
+/// Direct I/O wants whole blocks; every disk's are at most this large.
+pub const ALIGNMENT_BYTES: u64 = 4096;
+/// Largest access: the kernel takes no more than 2 GiB in one call, and memory is finite.
+pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
+pub const THREADS_MAX: u32 = 4096;
+/// The kernel's own limit of a submission queue is 32768 entries.
+pub const DEPTH_MAX: u32 = 4096;
+
+/// See the module. Build one with [`Job::new`] and change what differs.
+#[derive(Debug, Clone)]
+pub struct Job {
+    pub facts: JobFacts,
+    /// Runs but is not measured.
+    pub warm_up: Duration,
+    pub runtime: Duration,
+    /// Bytes of the file that are accessed; `None` is all of it.
+    pub region: Option<Range<u64>>,
+    /// Each block at most once; the job ends early when all have been visited. For cold caches.
+    pub once: bool,
+    /// Ends early after so many accesses, all threads together.
+    pub operations_max: Option<u64>,
+    /// Same seed, same offsets.
+    pub seed: u64,
+}
+
+impl Job {
+    /// One thread, one request at a time, direct, of 4 KiB, for a second.
+    pub fn new(access: AccessKind, engine: EngineKind) -> Self {
+        Self {
+            facts: JobFacts {
+                access,
+                read_share: match access {
+                    AccessKind::Read | AccessKind::RandRead => 1.0,
+                    AccessKind::Write | AccessKind::RandWrite => 0.0,
+                    AccessKind::Rw | AccessKind::RandRw => 0.5,
+                },
+                block_bytes: 4096,
+                engine,
+                direct: matches!(engine, EngineKind::Uring | EngineKind::Sync),
+                depth: 1,
+                threads: 1,
+                rate_per_s: None,
+                poisson: false,
+                sync_each_write: false,
+                sync_every_bytes: None,
+                advice: ReadAdvice::Normal,
+                window_bytes: None,
+                run_blocks: None,
+            },
+            warm_up: Duration::ZERO,
+            runtime: Duration::from_secs(1),
+            region: None,
+            once: false,
+            operations_max: None,
+            seed: 1,
+        }
+    }
+
+    /// Refuses what cannot be done, before anything is touched. `file_bytes` is the size of the
+    /// file that it will run on; `null` jobs take any.
+    pub fn check(&self, file_bytes: u64) -> Result<(), DiskError> {
+        let facts = &self.facts;
+        let block = facts.block_bytes;
+        in_range("block size", block, 1, BLOCK_BYTES_MAX)?;
+        in_range("threads", facts.threads.into(), 1, THREADS_MAX.into())?;
+        in_range("depth", facts.depth.into(), 1, DEPTH_MAX.into())?;
+        let queues = matches!(facts.engine, EngineKind::Uring | EngineKind::Null);
+        require(queues || facts.depth == 1, || {
+            format!(
+                "the {} engine has one request in flight per thread: use --threads {} instead of \
+                 --depth {}",
+                facts.engine.name(),
+                facts.depth,
+                facts.depth
+            )
+        })?;
+        require(!facts.direct || block.is_multiple_of(512), || {
+            format!("direct I/O needs a block size that is a multiple of 512, not {block}")
+        })?;
+        require(!facts.direct || facts.engine != EngineKind::Mmap, || {
+            "a mapping always uses the page cache: leave out the direct flag".into()
+        })?;
+        let buffers = u128::from(block) * u128::from(facts.depth) * u128::from(facts.threads);
+        require(buffers <= 16 << 30, || {
+            format!(
+                "{} threads of {} buffers of {block} bytes need more than 16 GiB of memory",
+                facts.threads, facts.depth
+            )
+        })?;
+        require(
+            !self.runtime.is_zero() || self.operations_max.is_some(),
+            || "a runtime of nothing measures nothing".into(),
+        )?;
+        require(
+            facts
+                .rate_per_s
+                .is_none_or(|r| r.is_finite() && r > 0.0 && r <= 1e9),
+            || "the rate must be more than 0 and at most 1e9 per second".into(),
+        )?;
+        self.check_order()?;
+        let region = self.region(file_bytes);
+        require(
+            region.end <= file_bytes || facts.engine == EngineKind::Null,
+            || {
+                format!(
+                    "the region ends at {}, behind the file's end at {file_bytes}",
+                    region.end
+                )
+            },
+        )?;
+        let blocks = (region.end.saturating_sub(region.start)) / block;
+        require(blocks >= u64::from(facts.threads), || {
+            format!(
+                "{} bytes hold {blocks} blocks of {block}, fewer than the {} threads",
+                region.end.saturating_sub(region.start),
+                facts.threads
+            )
+        })
+    }
+
+    fn check_order(&self) -> Result<(), DiskError> {
+        let facts = &self.facts;
+        let share = facts.read_share;
+        require((0.0..=1.0).contains(&share), || {
+            "the share of reads is a number from 0 to 1".into()
+        })?;
+        require(facts.access.writes() || share >= 1.0, || {
+            format!("{} only reads", facts.access.name())
+        })?;
+        require(facts.window_bytes.is_none() || !facts.direct, || {
+            "read-ahead needs the page cache, which direct I/O goes around".into()
+        })?;
+        require(
+            facts.window_bytes.is_none() || facts.engine == EngineKind::Sync,
+            || "explicit read-ahead windows are made by the sync engine only".into(),
+        )?;
+        let sync_engine = matches!(facts.engine, EngineKind::Sync | EngineKind::Mmap);
+        require(
+            facts.sync_every_bytes.is_none_or(|b| b > 0 && sync_engine),
+            || "a sync after so many bytes is made by the sync and mmap engines only".into(),
+        )?;
+        require(
+            facts
+                .run_blocks
+                .is_none_or(|n| n > 0 && facts.access.is_random()),
+            || "runs are of at least one block, in random order".into(),
+        )
+    }
+
+    /// The bytes that are accessed in a file of `file_bytes`.
+    pub(crate) fn region(&self, file_bytes: u64) -> Range<u64> {
+        self.region.clone().unwrap_or(0..file_bytes)
+    }
+
+    /// Refuses writing jobs on files that are not ours.
+    pub fn check_on(&self, file: &TestFile) -> Result<(), DiskError> {
+        require(file.is_own() || !self.facts.access.writes(), || {
+            format!(
+                "{} exists and is only ever read; {} would write it",
+                file.path().display(),
+                self.facts.access.name()
+            )
+        })?;
+        self.check(file.bytes())
+    }
+}
+
+fn require(condition: bool, why: impl FnOnce() -> String) -> Result<(), DiskError> {
+    if condition {
+        Ok(())
+    } else {
+        Err(DiskError::InvalidJob(why()))
+    }
+}
+
+fn in_range(what: &str, value: u64, min: u64, max: u64) -> Result<(), DiskError> {
+    require((min..=max).contains(&value), || {
+        format!("the {what} must be from {min} to {max}, not {value}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_done_is_refused_with_its_reason() {
+        let refused = |change: &dyn Fn(&mut Job)| {
+            let mut job = Job::new(AccessKind::RandRead, EngineKind::Sync);
+            change(&mut job);
+            job.check(1 << 20).unwrap_err().to_string()
+        };
+        assert!(
+            Job::new(AccessKind::RandRead, EngineKind::Sync)
+                .check(1 << 20)
+                .is_ok()
+        );
+        assert!(refused(&|j| j.facts.block_bytes = 0).contains("block size"));
+        assert!(refused(&|j| j.facts.block_bytes = 1000).contains("multiple of 512"));
+        assert!(refused(&|j| j.facts.threads = 0).contains("threads"));
+        assert!(refused(&|j| j.facts.depth = 8).contains("--threads 8"));
+        assert!(refused(&|j| j.facts.threads = 300).contains("fewer than"));
+        assert!(refused(&|j| j.facts.rate_per_s = Some(f64::NAN)).contains("rate"));
+        assert!(refused(&|j| j.facts.rate_per_s = Some(0.0)).contains("rate"));
+        assert!(refused(&|j| j.runtime = Duration::ZERO).contains("runtime"));
+        assert!(refused(&|j| j.region = Some(0..2 << 20)).contains("region"));
+        assert!(refused(&|j| j.facts.read_share = 0.5).contains("only reads"));
+        assert!(refused(&|j| j.facts.run_blocks = Some(0)).contains("runs"));
+        let huge = refused(&|j| {
+            j.facts.engine = EngineKind::Uring;
+            (j.facts.block_bytes, j.facts.depth, j.facts.threads) = (64 << 20, 4096, 4096);
+        });
+        assert!(huge.contains("16 GiB"), "{huge}");
+    }
+}

@@ -1,0 +1,455 @@
+//! What a list of accesses would cost on a device: a discrete-event simulation.
+//!
+//! Each stream is a closed loop. A buffered read goes through the page cache, the read-ahead of its
+//! stream's open file, and the device; it waits only for the pages it needs, while read-ahead goes
+//! on beside it. The CPU's part is three numbers, the cost of a cached read per byte, that of a
+//! miss, and that of a byte in folios of the largest size; streams do not compete for CPUs. Buffered writes are free, as write-back is not simulated.
+//!
+//! Memory: the simulated cache's (see `page_cache`) and an index of 8 bytes per access.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::Range;
+
+use seekscope_run::DeviceModel;
+use serde::Serialize;
+
+use super::access::{Access, Operation};
+use super::classes::{ClassCost, Classes};
+use super::device::Device;
+use super::page_cache::{PAGE_BYTES, PageCache};
+use super::read_ahead::{Limits, Mark, ReadAhead, Window};
+
+/// The state of the host that the accesses meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PredictOptions {
+    /// Page cache shared by all files, bytes.
+    pub cache_bytes: u64,
+    /// Sizes of files, bytes; of others, the end of the last access is taken. Read-ahead stops at
+    /// the end of a file.
+    pub file_bytes: HashMap<u32, u64>,
+    /// File and byte range of what is cached at the beginning, the least recently used first.
+    pub cached: Vec<(u32, Range<u64>)>,
+}
+
+impl PredictOptions {
+    /// A cold cache that may take three quarters of the memory: the rest is the programs' own.
+    pub fn with_memory(memory_bytes: u64) -> Self {
+        Self {
+            cache_bytes: memory_bytes / 4 * 3,
+            file_bytes: HashMap::new(),
+            cached: Vec::new(),
+        }
+    }
+}
+
+/// What the accesses came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Prediction {
+    /// From the beginning to the last completion, think times included.
+    pub elapsed_ns: u64,
+    /// Sent to the device, read-ahead included.
+    pub device_requests: u64,
+    pub device_bytes: u64,
+    /// Bytes of reads that were in the page cache, or on their way into it.
+    pub cached_bytes: u64,
+    pub by_class: Vec<ClassCost>,
+    /// What the prediction leaves out, in sentences for people.
+    pub unmodelled: Vec<String>,
+}
+
+/// Predicts what the accesses cost on the device. The order within each stream counts; streams run
+/// at the same time.
+pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOptions) -> Prediction {
+    let mut simulation = Simulation::new(model, accesses, options);
+    simulation.run();
+    simulation.finish()
+}
+
+/// A read under way: what is still to be delivered.
+struct Progress {
+    issued_ns: u64,
+    pages: Range<u64>,
+    /// Of its pages, those that it had to fetch itself.
+    missed_pages: u64,
+}
+
+struct Stream {
+    /// Places in the list of accesses, the next at `next`.
+    accesses: Vec<usize>,
+    next: usize,
+    read: Option<Progress>,
+    /// Each stream opens its own.
+    open_files: HashMap<u32, ReadAhead>,
+}
+
+/// Pages being read.
+struct Pending {
+    file: u32,
+    pages: Range<u64>,
+    ready_ns: u64,
+}
+
+struct Simulation<'a> {
+    model: &'a DeviceModel,
+    accesses: &'a [Access],
+    limits: Limits,
+    file_pages: HashMap<u32, u64>,
+    device: Device,
+    cache: PageCache,
+    pending: Vec<Pending>,
+    streams: Vec<Stream>,
+    /// When each stream goes on.
+    agenda: BinaryHeap<Reverse<(u64, usize)>>,
+    classes: Classes,
+    elapsed_ns: u64,
+    cached_bytes: u64,
+    free_writes: u64,
+    unknown_syncs: u64,
+}
+
+fn pages_of(offset: u64, length: u64) -> Range<u64> {
+    offset / PAGE_BYTES..offset.saturating_add(length).div_ceil(PAGE_BYTES)
+}
+
+/// The number of pages of each file that the options know or an access touches.
+fn file_pages(accesses: &[Access], options: &PredictOptions) -> HashMap<u32, u64> {
+    let mut pages: HashMap<u32, u64> = HashMap::new();
+    for access in accesses {
+        let end = pages_of(access.offset, access.length).end;
+        let known = pages.entry(access.file).or_default();
+        *known = end.max(*known);
+    }
+    for (&file, &bytes) in &options.file_bytes {
+        let known = pages.entry(file).or_default();
+        *known = bytes.div_ceil(PAGE_BYTES).max(*known);
+    }
+    pages
+}
+
+fn streams_of(accesses: &[Access]) -> Vec<Stream> {
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut streams: Vec<Stream> = Vec::new();
+    for (at, access) in accesses.iter().enumerate() {
+        let place = *places.entry(access.stream).or_insert_with(|| {
+            streams.push(Stream {
+                accesses: Vec::new(),
+                next: 0,
+                read: None,
+                open_files: HashMap::new(),
+            });
+            streams.len() - 1
+        });
+        streams[place].accesses.push(at);
+    }
+    streams
+}
+
+impl<'a> Simulation<'a> {
+    fn new(model: &'a DeviceModel, accesses: &'a [Access], options: &PredictOptions) -> Self {
+        let mut cache = PageCache::new(options.cache_bytes);
+        for (file, bytes) in &options.cached {
+            cache.insert(
+                *file,
+                &pages_of(bytes.start, bytes.end.saturating_sub(bytes.start)),
+            );
+        }
+        let device = Device::new(model);
+        let mut simulation = Self {
+            model,
+            accesses,
+            limits: Limits {
+                window_pages: model.read_ahead_bytes / PAGE_BYTES,
+                request_pages: model.request_bytes_max / PAGE_BYTES,
+            },
+            file_pages: file_pages(accesses, options),
+            device,
+            cache,
+            pending: Vec::new(),
+            streams: streams_of(accesses),
+            agenda: BinaryHeap::new(),
+            classes: Classes::default(),
+            elapsed_ns: 0,
+            cached_bytes: 0,
+            free_writes: 0,
+            unknown_syncs: 0,
+        };
+        for stream in 0..simulation.streams.len() {
+            simulation.schedule(stream, 0);
+        }
+        simulation
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse((now_ns, stream))) = self.agenda.pop() {
+            self.advance(stream, now_ns);
+        }
+    }
+
+    /// Puts the stream's next access on the agenda, if there is one.
+    fn schedule(&mut self, stream: usize, free_ns: u64) {
+        let Stream { accesses, next, .. } = &self.streams[stream];
+        if let Some(&at) = accesses.get(*next) {
+            let issue_ns = free_ns.saturating_add(self.accesses[at].think_ns);
+            self.agenda.push(Reverse((issue_ns, stream)));
+        }
+    }
+
+    /// Issues the stream's next access, or goes on with the one under way.
+    fn advance(&mut self, stream: usize, now_ns: u64) {
+        let state = &mut self.streams[stream];
+        let Some(&at) = state.accesses.get(state.next) else {
+            return;
+        };
+        let access = &self.accesses[at];
+        if access.operation == Operation::Read && !access.direct {
+            let progress = state.read.take().unwrap_or_else(|| Progress {
+                issued_ns: now_ns,
+                pages: pages_of(access.offset, access.length),
+                missed_pages: 0,
+            });
+            self.buffered_read(stream, access, progress, now_ns);
+        } else {
+            let done_ns = match access.operation {
+                Operation::Read => self.direct(access, now_ns),
+                Operation::Write => self.write(access, now_ns),
+                Operation::SyncedWrite => self.synced_write(access, now_ns),
+            };
+            self.complete(stream, access, now_ns, done_ns);
+        }
+    }
+
+    fn complete(&mut self, stream: usize, access: &Access, issued_ns: u64, done_ns: u64) {
+        self.classes
+            .completed(access, done_ns.saturating_sub(issued_ns));
+        self.elapsed_ns = self.elapsed_ns.max(done_ns);
+        self.streams[stream].next += 1;
+        self.schedule(stream, done_ns);
+    }
+
+    fn direct(&mut self, access: &Access, now_ns: u64) -> u64 {
+        let requests = self.device.split(access.offset, access.length);
+        requests.fold(now_ns, |done_ns, request| {
+            done_ns.max(self.device.request(now_ns, access.file, &request))
+        })
+    }
+
+    /// A direct write takes as long as a read of its size; a buffered one nothing, and leaves its
+    /// pages in the cache.
+    fn write(&mut self, access: &Access, now_ns: u64) -> u64 {
+        if access.direct {
+            return self.direct(access, now_ns);
+        }
+        self.free_writes += 1;
+        let pages = pages_of(access.offset, access.length);
+        self.cache.insert(access.file, &pages);
+        now_ns
+    }
+
+    /// The mean of the journal measurement with the nearest block size, one writer if there is such
+    /// a one.
+    fn synced_write(&mut self, access: &Access, now_ns: u64) -> u64 {
+        let distance = |bytes: u64| (bytes as f64 / access.length.max(1) as f64).ln().abs();
+        let nearest = self.model.sync.iter().min_by(|a, b| {
+            distance(a.block_bytes)
+                .total_cmp(&distance(b.block_bytes))
+                .then(a.writers.cmp(&b.writers))
+        });
+        match nearest {
+            Some(point) => now_ns.saturating_add(whole_ns(point.latency.mean_ns)),
+            None => {
+                self.unknown_syncs += 1;
+                self.direct(access, now_ns)
+            }
+        }
+    }
+
+    /// Delivers pages until the read is complete, or must wait for some.
+    fn buffered_read(
+        &mut self,
+        stream: usize,
+        access: &Access,
+        mut progress: Progress,
+        now_ns: u64,
+    ) {
+        let mut now_ns = now_ns;
+        while !progress.pages.is_empty() {
+            let delivered = self.next_batch(stream, access.file, &mut progress, &mut now_ns);
+            progress.pages.start = delivered.end;
+            let ready_ns = self.ready_ns(access.file, &delivered, now_ns);
+            if ready_ns > now_ns {
+                self.streams[stream].read = Some(progress);
+                self.agenda.push(Reverse((ready_ns, stream)));
+                return;
+            }
+        }
+        self.finish_read(stream, access, &progress, now_ns);
+    }
+
+    /// The pages that the read can have next, fetched by now or on their way: as far as the next
+    /// marked folio, which starts read-ahead before it is waited for, or the next missing page.
+    fn next_batch(
+        &mut self,
+        stream: usize,
+        file: u32,
+        progress: &mut Progress,
+        now_ns: &mut u64,
+    ) -> Range<u64> {
+        let at = progress.pages.start;
+        let missing = self.cache.first_missing(file, &progress.pages);
+        if missing == Some(at) {
+            progress.missed_pages += self.read_missing(stream, file, &progress.pages, now_ns);
+            // Delivers nothing yet, unless the page was evicted at once by its own read-ahead.
+            let evicted = self.cache.first_missing(file, &(at..at + 1)).is_some();
+            return at..at + u64::from(evicted);
+        }
+        let limit = missing.unwrap_or(progress.pages.end);
+        match self.cache.first_mark(file, &(at..limit)) {
+            Some(folio) if folio.start <= at => {
+                let wanted = progress.pages.end - folio.start;
+                self.read_marked(stream, file, folio, wanted, now_ns);
+                at..limit.min(folio.start + folio.pages)
+            }
+            Some(folio) => at..folio.start,
+            None => at..limit,
+        }
+    }
+
+    /// The read finds its first page missing. Returns how many of its pages that fetches.
+    fn read_missing(
+        &mut self,
+        stream: usize,
+        file: u32,
+        wanted: &Range<u64>,
+        now_ns: &mut u64,
+    ) -> u64 {
+        let cache = &self.cache;
+        let read_ahead = self.streams[stream].open_files.entry(file).or_default();
+        let pages = wanted.end - wanted.start;
+        let window = read_ahead.missing(wanted.start, pages, self.limits, |max| {
+            cache.cached_before(file, wanted.start, max)
+        });
+        *now_ns = now_ns.saturating_add(whole_ns(self.model.miss_ns));
+        let fetched = self.fetch(file, window, now_ns);
+        let of_the_read =
+            |range: &Range<u64>| range.end.min(wanted.end).saturating_sub(range.start);
+        fetched.iter().map(of_the_read).sum()
+    }
+
+    /// The read reaches a marked folio.
+    fn read_marked(
+        &mut self,
+        stream: usize,
+        file: u32,
+        folio: Mark,
+        wanted: u64,
+        now_ns: &mut u64,
+    ) {
+        self.cache.clear_mark(file, folio);
+        let cache = &self.cache;
+        let read_ahead = self.streams[stream].open_files.entry(file).or_default();
+        let window = read_ahead.marked(folio, wanted, self.limits, |max| {
+            cache.cached_from(file, folio.start + 1, max)
+        });
+        if let Some(window) = window {
+            self.fetch(file, window, now_ns);
+        }
+    }
+
+    /// Puts what of the window is not cached and lies in the file into the cache, for which the
+    /// stream needs some time, and sends requests for it. Returns it.
+    fn fetch(&mut self, file: u32, window: Window, now_ns: &mut u64) -> Vec<Range<u64>> {
+        let file_end = self.file_pages.get(&file).copied().unwrap_or(0);
+        let pages = window.start..(window.start + window.pages).min(file_end);
+        let fetched = self.cache.insert(file, &pages);
+        let new_pages = fetched.iter().map(|range| range.end - range.start).sum();
+        *now_ns = now_ns.saturating_add(self.caching_ns(new_pages, window.order));
+        for range in &fetched {
+            let (offset, length) = (
+                range.start * PAGE_BYTES,
+                (range.end - range.start) * PAGE_BYTES,
+            );
+            for request in self.device.split(offset, length) {
+                let ready_ns = self.device.request(*now_ns, file, &request);
+                self.pending.push(Pending {
+                    file,
+                    pages: request.start / PAGE_BYTES..request.end / PAGE_BYTES,
+                    ready_ns,
+                });
+            }
+        }
+        let is_new = |mark: &Mark| fetched.iter().any(|range| range.contains(&mark.start));
+        if let Some(mark) = window.mark.filter(is_new) {
+            self.cache.set_mark(file, mark);
+        }
+        fetched
+    }
+
+    /// What the stream spends on new pages of the cache before it requests them.
+    fn caching_ns(&self, pages: u64, order: u32) -> u64 {
+        if order == 0 || order < self.limits.order_max() {
+            return 0;
+        }
+        whole_ns(self.model.stream_ns_per_byte * (pages * PAGE_BYTES) as f64)
+    }
+
+    /// When the last of the pages arrives; now, if all are there.
+    fn ready_ns(&mut self, file: u32, pages: &Range<u64>, now_ns: u64) -> u64 {
+        self.pending.retain(|pending| pending.ready_ns > now_ns);
+        let overlaps =
+            |p: &&Pending| p.file == file && p.pages.start < pages.end && p.pages.end > pages.start;
+        let awaited = self.pending.iter().filter(overlaps);
+        awaited.map(|p| p.ready_ns).max().unwrap_or(now_ns)
+    }
+
+    fn finish_read(&mut self, stream: usize, access: &Access, progress: &Progress, now_ns: u64) {
+        let end = access.offset.saturating_add(access.length);
+        self.cache
+            .touch(access.file, &pages_of(access.offset, access.length));
+        let read_ahead = self.streams[stream]
+            .open_files
+            .entry(access.file)
+            .or_default();
+        read_ahead.read_until(end / PAGE_BYTES);
+        let missed_bytes = progress.missed_pages * PAGE_BYTES;
+        self.cached_bytes += access.length.saturating_sub(missed_bytes);
+        let copied_ns = whole_ns(self.model.cached_ns_per_byte * access.length as f64);
+        let done_ns = now_ns.saturating_add(copied_ns);
+        self.complete(stream, access, progress.issued_ns, done_ns);
+    }
+
+    fn finish(self) -> Prediction {
+        let mut unmodelled = Vec::new();
+        if self.free_writes > 0 {
+            unmodelled.push(format!(
+                "{} buffered writes count as free: when the kernel writes them back is not predicted",
+                self.free_writes
+            ));
+        }
+        if self.unknown_syncs > 0 {
+            unmodelled.push(format!(
+                "{} synced writes count as reads of their size: the model has no sync measurement",
+                self.unknown_syncs
+            ));
+        }
+        Prediction {
+            elapsed_ns: self.elapsed_ns,
+            device_requests: self.device.requests,
+            device_bytes: self.device.bytes,
+            cached_bytes: self.cached_bytes,
+            by_class: self.classes.finish(),
+            unmodelled,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "saturates: ns of a non-negative finite time, or of a nonsensical model"
+)]
+pub(super) fn whole_ns(ns: f64) -> u64 {
+    ns.ceil() as u64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! The three ways to the test file: direct I/O, the page cache where that was allowed instead, and
+//! a shared mapping.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Advice, AtFlags, StatxFlags, fadvise, fstatfs, statx};
+use seekscope_run::ReadAdvice;
+
+use super::options::PAGE_BYTES;
+use super::{CompatOptions, MongoperfError, Options};
+use crate::engine::Mapping;
+use crate::{DiskError, TestFile};
+
+/// f_type of tmpfs (statfs(2)).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// How operations reach the file.
+#[derive(Debug)]
+pub(crate) enum Access<'a> {
+    Direct(File),
+    /// pread and pwrite through the page cache.
+    Cached(File),
+    Mapped(Mapping<'a>),
+}
+
+impl<'a> Access<'a> {
+    /// Opens the file as `options` ask. What deviates from them is told to `notice`.
+    pub(crate) fn open(
+        file: &'a TestFile,
+        options: &Options,
+        compat: &CompatOptions,
+        notice: &mut dyn FnMut(&str),
+    ) -> Result<Self, MongoperfError> {
+        if options.mapped {
+            return Self::map(file, compat);
+        }
+        match open_direct(file) {
+            Ok(direct) => Ok(Self::Direct(direct)),
+            Err(MongoperfError::NoDirectIo(why)) if compat.allow_cached => {
+                notice(&format!(
+                    "direct I/O is not possible here ({why}): these are figures of the page cache, \
+                     not of a disk"
+                ));
+                Ok(Self::Cached(file.open(false)?))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn map(file: &'a TestFile, compat: &CompatOptions) -> Result<Self, MongoperfError> {
+        // Where the file could not be written around the page cache it is all in there now.
+        fadvise(file, 0, None, Advice::DontNeed)
+            .map_err(|e| DiskError::on("uncache the file in", file.path())(e.into()))?;
+        let advice = if compat.read_around {
+            ReadAdvice::Normal
+        } else {
+            ReadAdvice::Random
+        };
+        Ok(Self::Mapped(Mapping::new(file, advice)?))
+    }
+
+    /// What lengths and offsets must be multiples of: blocks of direct I/O, pages of a mapping.
+    pub(crate) fn alignment_bytes(&self) -> u64 {
+        match self {
+            Self::Direct(file) => direct_alignment_bytes(file),
+            Self::Cached(_) => 1,
+            Self::Mapped(_) => PAGE_BYTES,
+        }
+    }
+
+    /// For the summary.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Direct(_) => "direct I/O",
+            Self::Cached(_) => "through the page cache",
+            Self::Mapped(_) => "through a mapping (page cache)",
+        }
+    }
+
+    /// Reads `buffer.len()` bytes, of which a mapping touches one in each page.
+    pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
+        match self {
+            Self::Direct(file) | Self::Cached(file) => {
+                let result = file.read_exact_at(buffer, offset);
+                result.map_err(device_error("read", offset))
+            }
+            Self::Mapped(mapping) => {
+                mapping.touch(offset, buffer.len() as u64);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes `buffer` and waits until it is on the disk; a mapping only stores one byte in each
+    /// page.
+    pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
+        match self {
+            Self::Direct(file) | Self::Cached(file) => {
+                let written = file.write_all_at(buffer, offset);
+                written.map_err(device_error("write", offset))?;
+                file.sync_data().map_err(device_error("sync", offset))
+            }
+            Self::Mapped(mapping) => {
+                mapping.mark(offset, buffer.len() as u64);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn device_error(operation: &'static str, offset: u64) -> impl FnOnce(io::Error) -> DiskError {
+    move |source| DiskError::Device {
+        operation,
+        offset,
+        source,
+    }
+}
+
+fn open_direct(file: &TestFile) -> Result<File, MongoperfError> {
+    let filesystem = fstatfs(file.as_fd())
+        .map_err(|e| DiskError::on("examine the filesystem of", file.path())(e.into()))?;
+    // It takes the flag since Linux 6.6 and goes on caching: there is no disk to go to.
+    if filesystem.f_type == TMPFS_MAGIC {
+        return Err(MongoperfError::NoDirectIo("tmpfs lives in memory".into()));
+    }
+    file.open(true).map_err(|error| match error {
+        DiskError::NoDirectIo { source, .. } => MongoperfError::NoDirectIo(source.to_string()),
+        other => other.into(),
+    })
+}
+
+/// A page where the kernel (before 6.1) or the filesystem does not say: hardly any asks for more.
+fn direct_alignment_bytes(file: &File) -> u64 {
+    let facts = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    let alignment = facts.map_or(0, |facts| u64::from(facts.stx_dio_offset_align));
+    if alignment == 0 {
+        PAGE_BYTES
+    } else {
+        alignment
+    }
+}

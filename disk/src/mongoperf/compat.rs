@@ -1,0 +1,30 @@
+//! Behaviour of the old program that a script may rely on although it was a fault. All off by
+//! default; the command line has a flag of the same name (with hyphens) for each.
+
+/// See the module.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompatOptions {
+    /// MB/sec in the sample lines is operations × 4096 bytes, whatever was transferred.
+    pub mongoperf_mbs: bool,
+    /// Sampling goes on at full threads until interrupted, instead of ending after eight samples.
+    pub forever: bool,
+    /// The test file is named `mongoperf__testfile__tmp` and stays. Unlike the old program this
+    /// refuses when there is a file of that name.
+    pub keep_file: bool,
+    /// The file, and what is written to it, is zeros: compressible and all alike.
+    pub zero_fill: bool,
+    /// Each thread sleeps sleepMicros divided by the number of running threads, so that the load
+    /// grows with the square of the threads.
+    pub sleep_shared: bool,
+    /// Where direct I/O is impossible the page cache is measured instead, with a notice.
+    pub allow_cached: bool,
+    /// With mmf, the kernel may read ahead around each fault as the device is set; otherwise it is
+    /// advised that accesses are random.
+    pub read_around: bool,
+    /// Offsets and data are a function of this seed; otherwise they differ from run to run.
+    pub fixed_seed: Option<u64>,
+    /// nThreads 0 ends the program successfully after its complaint.
+    pub zero_threads_ok: bool,
+    /// Measures although a database is running in the directory.
+    pub next_to_database: bool,
+}

@@ -1,0 +1,281 @@
+//! The file that is measured: seekscope's own, without a name, or one that exists and is only read.
+//!
+//! Our own has no name from the start (O_TMPFILE), so nothing stays behind even after SIGKILL.
+//! Every user opens it anew through `/proc/self/fd`: read-ahead state belongs to an open file
+//! description, and some want the page cache while others go around it.
+
+mod fill;
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use fill::fill;
+pub use fill::{Contents, FillOptions};
+
+use crate::{DiskError, safety};
+
+/// See the module.
+#[derive(Debug)]
+pub struct TestFile {
+    file: File,
+    /// The directory it lies in, or the file itself when it existed before.
+    path: PathBuf,
+    bytes: u64,
+    own: bool,
+}
+
+impl TestFile {
+    /// Makes a file of `bytes` without a name in `directory` and fills it. `progress` is told how
+    /// much has been written; the file is smaller than asked for only when `options.until` came first.
+    pub fn create(
+        directory: &Path,
+        bytes: u64,
+        options: FillOptions,
+        progress: &mut dyn FnMut(u64),
+        cancel: &AtomicBool,
+    ) -> Result<Self, DiskError> {
+        safety::check_space(directory, bytes)?;
+        let mut file = Self::create_empty(directory)?;
+        file.bytes = fill(&file, bytes, options, progress, cancel)?;
+        Ok(file)
+    }
+
+    /// Makes a file of no bytes and without a name.
+    pub fn create_empty(directory: &Path) -> Result<Self, DiskError> {
+        if !directory
+            .metadata()
+            .map_err(DiskError::on("examine", directory))?
+            .is_dir()
+        {
+            return Err(DiskError::NotADirectory(directory.into()));
+        }
+        Ok(Self {
+            file: nameless(directory).map_err(DiskError::on("create a file in", directory))?,
+            path: directory.into(),
+            bytes: 0,
+            own: true,
+        })
+    }
+
+    /// Makes a file without a name whose blocks are not there yet: each is allocated when it is
+    /// first written.
+    pub fn create_sparse(directory: &Path, bytes: u64) -> Result<Self, DiskError> {
+        safety::check_space(directory, bytes)?;
+        let mut file = Self::create_empty(directory)?;
+        file.file
+            .set_len(bytes)
+            .map_err(DiskError::on("size a file in", directory))?;
+        file.bytes = bytes;
+        Ok(file)
+    }
+
+    /// Makes a named file, which must not exist and stays when done. For those who ask for it.
+    pub fn create_named(path: &Path) -> Result<Self, DiskError> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .custom_flags(libc::O_NOFOLLOW)
+            .mode(0o600)
+            .open(path)
+            .map_err(DiskError::on("create", path))?;
+        Ok(Self {
+            file,
+            path: path.into(),
+            bytes: 0,
+            own: true,
+        })
+    }
+
+    /// Fills what [`Self::create_named`] made; see [`Self::create`].
+    pub fn fill(
+        &mut self,
+        bytes: u64,
+        options: FillOptions,
+        progress: &mut dyn FnMut(u64),
+        cancel: &AtomicBool,
+    ) -> Result<(), DiskError> {
+        self.bytes = fill(self, bytes, options, progress, cancel)?;
+        Ok(())
+    }
+
+    /// Opens a file or block device that exists. It is never written.
+    pub fn open_existing(path: &Path) -> Result<Self, DiskError> {
+        let metadata = path.metadata().map_err(DiskError::on("examine", path))?;
+        // Looked at before it is opened: opening a pipe would wait for its writer.
+        if !metadata.is_file() && !metadata.file_type().is_block_device() {
+            return Err(DiskError::NotAFile(path.into()));
+        }
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)
+            .map_err(|source| DiskError::File {
+                action: "open",
+                path: path.into(),
+                source,
+            })?;
+        // A block device tells its size by its end only.
+        let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
+            .map_err(|e| DiskError::on("find the end of", path)(e.into()))?;
+        if bytes == 0 {
+            return Err(DiskError::InvalidJob(format!(
+                "{} is empty",
+                path.display()
+            )));
+        }
+        Ok(Self {
+            file,
+            path: path.into(),
+            bytes,
+            own: false,
+        })
+    }
+
+    /// A new open file description on it; `direct` goes around the page cache.
+    pub fn open(&self, direct: bool) -> Result<File, DiskError> {
+        let flags = if direct { libc::O_DIRECT } else { 0 };
+        let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        OpenOptions::new()
+            .read(true)
+            .write(self.own)
+            .custom_flags(flags)
+            .open(link)
+            .map_err(|source| match source.raw_os_error() {
+                Some(libc::EINVAL) if direct => DiskError::NoDirectIo {
+                    path: self.path.clone(),
+                    source,
+                },
+                _ => DiskError::File {
+                    action: "open again the file in",
+                    path: self.path.clone(),
+                    source,
+                },
+            })
+    }
+
+    /// Bytes that may be read.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// It is seekscope's own and may be written.
+    pub fn is_own(&self) -> bool {
+        self.own
+    }
+
+    /// The directory it lies in, or the file itself when it existed before.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl AsFd for TestFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// O_TMPFILE; where the filesystem has none, a random name that is removed at once.
+fn nameless(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    let anonymous = rustix::fs::open(directory, flags | OFlags::TMPFILE | OFlags::EXCL, mode);
+    match anonymous {
+        // EISDIR and ENOENT come from kernels and filesystems that do not know the flag (open(2)).
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {}
+        other => return Ok(other?.into()),
+    }
+    let name = format!(".seekscope-{:016x}", random_number());
+    let folder = rustix::fs::open(
+        directory,
+        OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?;
+    let exclusive = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let file = rustix::fs::openat(&folder, &name, flags | exclusive, mode)?;
+    rustix::fs::unlinkat(&folder, &name, AtFlags::empty())?;
+    Ok(file.into())
+}
+
+/// From the hasher that the standard library seeds randomly: names must not be guessed.
+fn random_number() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn create(directory: &Path, bytes: u64) -> Result<TestFile, DiskError> {
+        let cancel = AtomicBool::new(false);
+        let contents = Contents::Random { seed: 1 };
+        TestFile::create(
+            directory,
+            bytes,
+            FillOptions::new(contents),
+            &mut |_| {},
+            &cancel,
+        )
+    }
+
+    #[test]
+    fn is_full_of_different_bytes_and_has_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = (20 << 20) + 512;
+        let file = create(folder.path(), bytes).unwrap();
+        assert_eq!(file.bytes(), bytes);
+        let read = |offset| {
+            let mut block = vec![0u8; 4096];
+            file.open(false)
+                .unwrap()
+                .read_exact_at(&mut block, offset)
+                .unwrap();
+            block
+        };
+        let (first, other) = (read(0), read(8 << 20));
+        assert_ne!(first, other);
+        let distinct: std::collections::HashSet<u8> = first.into_iter().collect();
+        assert!(distinct.len() > 200, "{}", distinct.len());
+        assert_ne!(read(bytes - 4096), vec![0u8; 4096]);
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn an_existing_file_is_not_opened_for_writing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("data");
+        std::fs::write(&path, b"precious").unwrap();
+        let file = TestFile::open_existing(&path).unwrap();
+        assert!(file.open(false).unwrap().write_at(b"x", 0).is_err());
+        assert_eq!(file.bytes(), 8);
+        assert!(matches!(
+            create(&path, 1 << 20),
+            Err(DiskError::NotADirectory(_))
+        ));
+        assert!(TestFile::create_named(&path).is_err());
+        assert!(matches!(
+            TestFile::open_existing(folder.path()),
+            Err(DiskError::NotAFile(_))
+        ));
+        assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn stops_at_once_when_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let cancel = AtomicBool::new(true);
+        let options = FillOptions::new(Contents::Zeros);
+        let result = TestFile::create(folder.path(), 1 << 30, options, &mut |_| {}, &cancel);
+        assert!(matches!(result, Err(DiskError::Interrupted)));
+    }
+}

@@ -1,0 +1,206 @@
+//! Writing the whole file once: blocks that were never written are answered without the disk.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::TestFile;
+use crate::buffer::AlignedBuffer;
+use crate::{DiskError, random_bytes};
+
+/// What a file is filled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Incompressible and without repetition; a function of the seed.
+    Random { seed: u64 },
+    /// As mongoperf did; devices that compress or deduplicate will look faster than they are.
+    Zeros,
+}
+
+/// How a file is filled.
+#[derive(Debug, Clone, Copy)]
+pub struct FillOptions {
+    pub contents: Contents,
+    /// Stop then, with what there is.
+    pub until: Option<Instant>,
+    /// No faster than this, for the sake of others on the disk.
+    pub bytes_per_s: Option<u64>,
+}
+
+impl FillOptions {
+    /// As fast as it goes, to the end.
+    pub fn new(contents: Contents) -> Self {
+        Self {
+            contents,
+            until: None,
+            bytes_per_s: None,
+        }
+    }
+}
+
+const CHUNK_BYTES: u64 = 8 << 20;
+/// One makes data while the other waits for the disk.
+const WRITERS: usize = 2;
+/// Buffered writers bring it to the disk so often: memory full of dirty pages stalls the host.
+const SYNC_BYTES: u64 = 256 << 20;
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+
+/// State that the writers share.
+struct Shared<'a> {
+    bytes: u64,
+    options: FillOptions,
+    started: Instant,
+    cancel: &'a AtomicBool,
+    next_chunk: AtomicU64,
+    written_bytes: AtomicU64,
+    failure: Mutex<Option<io::Error>>,
+}
+
+/// Writes `bytes` from the start of the file, around the page cache where possible, and waits until
+/// they are on the disk. Returns how much there is: less only when `until` came first.
+pub(super) fn fill(
+    file: &TestFile,
+    bytes: u64,
+    options: FillOptions,
+    progress: &mut dyn FnMut(u64),
+    cancel: &AtomicBool,
+) -> Result<u64, DiskError> {
+    // Direct writes must have whole blocks: the file ends up rounded up, then cut.
+    let direct = file.open(true).ok();
+    let buffered = file.open(false)?;
+    let shared = Shared {
+        bytes,
+        options,
+        started: Instant::now(),
+        cancel,
+        next_chunk: AtomicU64::new(0),
+        written_bytes: AtomicU64::new(0),
+        failure: Mutex::new(None),
+    };
+    let target = direct.as_ref().unwrap_or(&buffered);
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..WRITERS)
+            .map(|_| scope.spawn(|| shared.write_chunks(target, direct.is_some())))
+            .collect();
+        while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
+            progress(shared.written_bytes.load(Ordering::Relaxed));
+            thread::park_timeout(PROGRESS_INTERVAL);
+        }
+    });
+    if cancel.load(Ordering::Relaxed) {
+        return Err(DiskError::Interrupted);
+    }
+    let written_bytes = shared.written_bytes.load(Ordering::Relaxed).min(bytes);
+    let finish = || {
+        buffered
+            .set_len(written_bytes)
+            .and_then(|()| buffered.sync_data())
+    };
+    let failure = shared
+        .failure
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    match failure.map_or_else(finish, Err) {
+        Ok(()) => {
+            progress(written_bytes);
+            Ok(written_bytes)
+        }
+        Err(source) => Err(failed(file, written_bytes, source)),
+    }
+}
+
+fn failed(file: &TestFile, written_bytes: u64, source: io::Error) -> DiskError {
+    let why = match source.kind() {
+        io::ErrorKind::StorageFull => "the disk is full",
+        io::ErrorKind::QuotaExceeded => "the quota is used up",
+        _ => {
+            return DiskError::Device {
+                operation: "write",
+                offset: written_bytes,
+                source,
+            };
+        }
+    };
+    DiskError::Full {
+        path: file.path.clone(),
+        written_bytes,
+        why,
+    }
+}
+
+impl Shared<'_> {
+    /// Takes one chunk after another until there are no more, or something says stop.
+    fn write_chunks(&self, file: &File, direct: bool) {
+        if let Err(error) = self.try_write_chunks(file, direct) {
+            let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+            failure.get_or_insert(error);
+        }
+    }
+
+    fn try_write_chunks(&self, file: &File, direct: bool) -> io::Result<()> {
+        let length = usize::try_from(CHUNK_BYTES).map_err(io::Error::other)?;
+        let mut buffer = AlignedBuffer::new(length).map_err(io::Error::other)?;
+        let mut unsynced_bytes = 0;
+        while !self.must_stop() {
+            self.hold_back();
+            let number = self.next_chunk.fetch_add(1, Ordering::Relaxed);
+            let offset = number * CHUNK_BYTES;
+            if offset >= self.bytes {
+                break;
+            }
+            if let Contents::Random { seed } = self.options.contents {
+                random_bytes::fill(
+                    buffer.bytes(),
+                    seed.wrapping_add(number.wrapping_mul(0x9e37_79b9)),
+                );
+            }
+            // A direct write takes whole blocks; what is too much is cut off at the end.
+            let wanted = CHUNK_BYTES.min((self.bytes - offset).next_multiple_of(4096));
+            let chunk = &buffer.bytes()[..usize::try_from(wanted).map_err(io::Error::other)?];
+            file.write_all_at(chunk, offset)?;
+            self.written_bytes.fetch_add(wanted, Ordering::Relaxed);
+            unsynced_bytes += wanted;
+            if !direct && unsynced_bytes >= SYNC_BYTES {
+                file.sync_data()?;
+                unsynced_bytes = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits while more has been written than may have been by now.
+    fn hold_back(&self) {
+        let Some(bytes_per_s) = self.options.bytes_per_s else {
+            return;
+        };
+        let ahead = |written: u64| {
+            let due = Duration::from_secs_f64(written as f64 / bytes_per_s.max(1) as f64);
+            due.saturating_sub(self.started.elapsed())
+        };
+        let mut wait = ahead(self.written_bytes.load(Ordering::Relaxed));
+        while !wait.is_zero() && !self.must_stop() {
+            thread::sleep(wait.min(PROGRESS_INTERVAL));
+            wait = ahead(self.written_bytes.load(Ordering::Relaxed));
+        }
+    }
+
+    fn must_stop(&self) -> bool {
+        let failed = || {
+            self.failure
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .is_some()
+        };
+        self.cancel.load(Ordering::Relaxed)
+            || self
+                .options
+                .until
+                .is_some_and(|until| Instant::now() >= until)
+            || failed()
+    }
+}
