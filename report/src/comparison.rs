@@ -9,6 +9,7 @@ use seekscope_stats::Quantiles;
 
 use crate::ReportInput;
 use crate::numbers::{format_number, format_share};
+use crate::table::Cell;
 
 /// One phase's column.
 pub(crate) struct Column<'a> {
@@ -16,18 +17,6 @@ pub(crate) struct Column<'a> {
     analysis: Option<&'a PhaseAnalysis>,
     busiest: Option<&'a FileAnalysis>,
     busiest_name: String,
-}
-
-/// A value, or in words why there is none.
-pub(crate) enum Cell {
-    Value(String),
-    Missing(&'static str),
-}
-
-impl Cell {
-    fn or(value: Option<String>, reason: &'static str) -> Self {
-        value.map_or(Self::Missing(reason), Self::Value)
-    }
 }
 
 /// One figure of every phase.

@@ -1,19 +1,23 @@
 //! Findings and records, made readable: on the terminal and as an HTML report.
 //!
-//! Works from a run's records alone and computes no statistic of its own beyond reading quantiles
-//! off for a curve: what is shown is what `pattern` and the findings say.
+//! Works from a run's records alone. Of traced phases it computes no statistic of its own beyond
+//! reading quantiles off for a curve: what is shown is what `pattern` and the findings say. Of disk
+//! runs ([`disk`]) it compares the steps with one another, and says what follows.
 
 mod comparison;
+pub mod disk;
 mod escape;
+mod facts;
 pub mod html;
 mod numbers;
+mod table;
 pub mod terminal;
 mod wording;
 
 use seekscope_pattern::PhaseAnalysis;
 use seekscope_run::{FileRecord, IoEvent, RunDocument};
 
-/// Everything a report is made from.
+/// Everything the report of traced phases is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct ReportInput<'a> {
     pub document: &'a RunDocument,

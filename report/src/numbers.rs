@@ -1,5 +1,7 @@
 //! Numbers for people, beside those of `seekscope_run::units`.
 
+use seekscope_run::units::{format_count, format_ns};
+
 /// A share as a percentage that never rounds to "none" or "all" what is not.
 pub(crate) fn format_share(share: f64) -> String {
     match share {
@@ -22,9 +24,61 @@ pub(crate) fn format_number(value: f64) -> String {
     }
 }
 
+/// A rate without its unit: `28,213`, `415`, `0.52`.
+pub(crate) fn format_rate(per_s: f64) -> String {
+    if per_s.is_finite() && per_s >= 999.5 {
+        format_count(whole(per_s))
+    } else {
+        format_number(per_s)
+    }
+}
+
+/// Bytes per second in the unit that disks are sold by (10^6 bytes): `899`, `4.72`.
+pub(crate) fn format_mb(bytes_per_s: f64) -> String {
+    format_rate(bytes_per_s / 1e6)
+}
+
+/// How many times: `26`, `1.9`.
+pub(crate) fn format_times(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() => "unknown".into(),
+        r if r >= 9.95 => format_count(whole(r)),
+        r if r >= 0.95 => format!("{r:.1}"),
+        r => format_number(r),
+    }
+}
+
+/// [`format_ns`] for means.
+pub(crate) fn format_mean_ns(ns: f64) -> String {
+    format_ns(whole(ns))
+}
+
+/// Rounded; 0 for what is negative or no number.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the conversion saturates, and NaN becomes 0"
+)]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_and_ratios_keep_what_matters() {
+        assert_eq!(format_rate(28_213.4), "28,213");
+        assert_eq!(format_rate(999.6), "1,000");
+        assert_eq!(format_rate(4.719), "4.72");
+        assert_eq!(format_mb(977_000_000.0), "977");
+        assert_eq!(format_times(26.1), "26");
+        assert_eq!(format_times(1.94), "1.9");
+        assert_eq!(format_times(0.147), "0.15");
+        assert_eq!(format_times(1600.0), "1,600");
+        assert_eq!(format_times(f64::INFINITY), "unknown");
+        assert_eq!((whole(-1.0), whole(f64::NAN), whole(1.5)), (0, 0, 2));
+    }
 
     #[test]
     fn shares_do_not_round_away() {

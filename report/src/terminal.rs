@@ -7,8 +7,9 @@ use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{Finding, Outcome, RunDocument};
 
 use crate::ReportInput;
-use crate::comparison::{Cell, GROUPS, columns};
+use crate::comparison::{GROUPS, columns};
 use crate::numbers::format_share;
+use crate::table::Cell;
 use crate::wording;
 
 /// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
@@ -48,7 +49,8 @@ fn describe(finding: &Finding, number: usize) -> String {
     lines.join("\n")
 }
 
-fn new_table(width: u16) -> Table {
+/// An empty table that keeps to `width` characters.
+pub(crate) fn new_table(width: u16) -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -58,7 +60,7 @@ fn new_table(width: u16) -> Table {
 }
 
 /// Numbers stand to the right, under one another.
-fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
+pub(crate) fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
     for index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -132,7 +134,8 @@ fn file_row(input: &ReportInput<'_>, file: &FileAnalysis) -> [String; 7] {
     ]
 }
 
-fn limitations(document: &RunDocument) -> String {
+/// What the run could not measure, a paragraph each.
+pub(crate) fn limitations(document: &RunDocument) -> String {
     let mut lines = Vec::new();
     for limitation in &document.limitations {
         lines.push(format!(

@@ -2,7 +2,7 @@
 // that zooming, drawing and counting need no second case.
 
 import type uPlot from "uplot";
-import { byteLabels, formatNsTick, formatPercentile, formatSeconds } from "./format";
+import { byteLabels, formatCount, formatNsTick, formatPercentile, formatSeconds } from "./format";
 import { theme } from "./theme";
 
 const FONT = "12px system-ui, sans-serif";
@@ -20,8 +20,8 @@ function axis(label: string, options: uPlot.Axis): uPlot.Axis {
   };
 }
 
-export function timeAxis(): uPlot.Axis {
-  return axis("seconds since the phase began", {
+export function timeAxis(beginning: string): uPlot.Axis {
+  return axis(`seconds since the ${beginning} began`, {
     size: 34,
     space: 70,
     values: (_u, splits, _axis, _space, step) => splits.map((s) => formatSeconds(s, step)),
@@ -48,11 +48,58 @@ export function latencyAxis(): uPlot.Axis {
 }
 
 export function percentileAxis(): uPlot.Axis {
-  return axis("percentile of the reads", {
+  return axis("percentile", {
     size: 34,
     splits: (_u, _index, low, high) => decades(low, high),
     values: (_u, splits) => splits.map(formatPercentile),
   });
+}
+
+/** Over logarithms to base 2. */
+export function depthAxis(): uPlot.Axis {
+  return axis("requests in flight", {
+    size: 34,
+    splits: (_u, _index, low, high) => decades(low, high),
+    values: (_u, splits) => splits.map((log) => formatCount(2 ** log)),
+  });
+}
+
+export function rateAxis(): uPlot.Axis {
+  return axis("per second", {
+    size: 72,
+    space: 36,
+    values: (_u, splits) => splits.map((rate) => formatCount(Number(rate.toPrecision(6)))),
+  });
+}
+
+/** Over decimal logarithms. */
+export function logRateAxis(): uPlot.Axis {
+  return axis("per second", {
+    size: 72,
+    splits: (_u, _index, low, high) => logTicks(low, high),
+    values: (_u, splits) => splits.map((log) => formatCount(Number((10 ** log).toPrecision(4)))),
+  });
+}
+
+const CHARACTER_WIDTH = 7;
+/** What the other axis and the margin take, about. */
+const BESIDE_PLOT = 115;
+
+/** Names under the middle of each group, as much of them as there is room for. */
+export function groupAxis(groups: string[]): uPlot.Axis {
+  return {
+    ...axis("", {
+      size: 30,
+      splits: () => groups.map((_, i) => i),
+      values: (u) => {
+        const width = u.width - BESIDE_PLOT;
+        const room = Math.floor(width / groups.length / CHARACTER_WIDTH);
+        return groups.map((name) => (name.length > room ? `${name.slice(0, room - 1)}…` : name));
+      },
+      grid: { show: false },
+    }),
+    labelSize: 0,
+  };
 }
 
 const TICKS_MIN = 3;
@@ -78,6 +125,7 @@ function logTicks(low: number, high: number): number[] {
   return even;
 }
 
+/** Whole numbers, at most TICKS_MAX of them. */
 function decades(low: number, high: number): number[] {
   const all: number[] = [];
   for (let decade = Math.ceil(low - 1e-9); decade <= high + 1e-9; decade++) all.push(decade);

@@ -125,7 +125,7 @@ export class Chart {
         y: { auto: false, range: () => [this.view.y0, this.view.y1] },
       },
       series: [{}, { paths: () => null, points: { show: false } }],
-      axes: [timeAxis(), this.kind === "offset" ? offsetAxis() : latencyAxis()],
+      axes: [timeAxis("phase"), this.kind === "offset" ? offsetAxis() : latencyAxis()],
       cursor: {
         points: { show: false },
         drag: { x: true, y: true, uni: 20, dist: 5, setScale: false },

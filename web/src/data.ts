@@ -1,4 +1,4 @@
-// What the report carries for the script: see report/src/html/{figures,percentiles,points}.rs.
+// What the report carries for the script: see report/src/html/{charts,figures,points}.rs.
 
 export interface Axis {
   low: number;
@@ -33,15 +33,40 @@ export interface PhaseFigures {
   files: FileFigures[];
 }
 
-export interface Percentiles {
-  /** 1 / (1 - p). */
-  x: number[];
-  curves: { phase: number; latency_ns: number[] }[];
+export type ScaleKind = "percentile" | "depth" | "latency_ns" | "rate" | "rate_log" | "seconds";
+
+export interface Line {
+  label: string;
+  colour: number;
+  dashed: boolean;
+  /** One per x or group; null where nothing is known. */
+  values: (number | null)[];
+  /** Index of the value to mark. */
+  knee: number | null;
+}
+
+export interface LineData {
+  /** Of the figure's element. */
+  id: string;
+  x: ScaleKind;
+  y: ScaleKind;
+  /** No line leads from one value to the next. */
+  dots: boolean;
+  xs: number[];
+  lines: Line[];
+}
+
+export interface BarData {
+  id: string;
+  y: ScaleKind;
+  groups: string[];
+  series: Line[];
 }
 
 export interface PageData {
   phases: PhaseFigures[];
-  percentiles: Percentiles | null;
+  lines: LineData[];
+  bars: BarData[];
 }
 
 export function readPageData(): PageData {

@@ -4,25 +4,23 @@ import type uPlot from "uplot";
 import type { Drawn, Kind } from "./chart";
 import { formatBytes, formatCount, formatNs } from "./format";
 import { KIND_FAILED, KIND_WRITE } from "./points";
+import { Tip } from "./tip";
 
 /** CSS pixels within which a dot counts as pointed at. */
 const REACH = 12;
-const TIP_WIDTH = 240;
 
 export class Hover {
-  private readonly tip = document.createElement("div");
+  private readonly tip: Tip;
 
   constructor(
     over: HTMLElement,
     private readonly kind: Kind,
   ) {
-    this.tip.className = "tip";
-    this.tip.hidden = true;
-    over.append(this.tip);
+    this.tip = new Tip(over);
   }
 
   hide(): void {
-    this.tip.hidden = true;
+    this.tip.hide();
   }
 
   /** Shows what lies under the plot's cursor. */
@@ -31,21 +29,8 @@ export class Hover {
     const lines = drawn && left !== undefined && top !== undefined && left >= 0
       ? drawn.kind === "dots" ? dotLines(plot, drawn, left, top) : this.cellLines(plot, drawn, left, top)
       : null;
-    this.tip.hidden = !lines;
-    if (!lines) return;
-    this.tip.replaceChildren(
-      ...lines.map((line) => {
-        const row = document.createElement("div");
-        row.textContent = line;
-        return row;
-      }),
-    );
-    const beyond = left! + TIP_WIDTH > plot.over.clientWidth;
-    const low = top! > plot.over.clientHeight / 2;
-    this.tip.style.left = beyond ? "" : `${left! + 12}px`;
-    this.tip.style.right = beyond ? `${plot.over.clientWidth - left! + 12}px` : "";
-    this.tip.style.top = low ? "" : `${top! + 12}px`;
-    this.tip.style.bottom = low ? `${plot.over.clientHeight - top! + 12}px` : "";
+    if (lines) this.tip.show(lines, left!, top!);
+    else this.hide();
   }
 
   private cellLines(

@@ -3,9 +3,10 @@
 import "./intl_guard";
 import "uplot/dist/uPlot.min.css";
 import "./page.css";
+import { barChart } from "./bar_chart";
 import { Chart, type Kind } from "./chart";
 import { readPageData, type FileFigures, type PhaseFigures } from "./data";
-import { percentileChart } from "./percentile_chart";
+import { lineChart } from "./line_chart";
 import { loadPoints, type Points } from "./points";
 import { onThemeChange } from "./theme";
 
@@ -13,14 +14,20 @@ async function start(): Promise<void> {
   const data = readPageData();
   const drawings: { redraw(): void }[] = [];
   onThemeChange(() => drawings.forEach((drawing) => drawing.redraw()));
-  const curves = document.getElementById("percentiles");
-  if (curves && data.percentiles) drawings.push(percentileChart(curves, data.percentiles));
+  for (const lines of data.lines) drawings.push(lineChart(figure(lines.id), lines));
+  for (const bars of data.bars) drawings.push(barChart(figure(bars.id), bars));
   const phases = document.querySelectorAll<HTMLElement>("article.phase");
   for (const article of phases) {
     const phase = data.phases[Number(article.dataset.phase)];
     if (phase) drawings.push(...(await startPhase(article, phase)));
   }
   document.documentElement.dataset.ready = "true";
+}
+
+function figure(id: string): HTMLElement {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the report lacks the figure ${id}`);
+  return element;
 }
 
 /** Both figures of a phase, and the menu of its files. */

@@ -1,5 +1,6 @@
 // A real browser for the tests: found or failed, never skipped.
 
+import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -62,14 +63,21 @@ export async function openReport(context, path, { ready = true } = {}) {
   return { page, complaints, requests, url };
 }
 
+/** The page has complained of nothing and asked nobody for anything. */
+export async function assertQuiet({ page, complaints, requests, url }) {
+  assert.deepEqual(complaints, []);
+  assert.deepEqual(requests, [url]);
+  assert.deepEqual(await page.evaluate(() => window.violations), []);
+}
+
 /** Renders a made-up run into `folder` and returns the report's path. */
-export function sampleReport(folder, events, ...flags) {
-  const path = join(folder, `report-${events}${flags.join("")}.html`);
+export function sampleReport(folder, number, ...flags) {
+  const path = join(folder, `report-${number}${flags.join("")}.html`);
   const built = process.env.SEEKSCOPE_SAMPLE_REPORT;
   const [program, first] = built
     ? [built, []]
     : [process.env.CARGO ?? "cargo", CARGO_ARGUMENTS];
-  execFileSync(program, [...first, path, String(events), ...flags], { stdio: "inherit" });
+  execFileSync(program, [...first, path, String(number), ...flags], { stdio: "inherit" });
   return path;
 }
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openReport, sampleReport, startBrowser } from "./browser.mjs";
+import { assertQuiet, openReport, sampleReport, startBrowser } from "./browser.mjs";
 
 // The example's phases, in order.
 const FRESH = 0;
@@ -93,12 +93,6 @@ function assertCloud(bands) {
     assert.ok(spread(heights) > 0.8, `band ${i} spans only ${spread(heights)}`);
     assert.ok(Math.abs(mean(heights) - mean(bands.flat())) < 0.15, `band ${i} leans`);
   });
-}
-
-async function assertQuiet({ page, complaints, requests, url }) {
-  assert.deepEqual(complaints, []);
-  assert.deepEqual(requests, [url]);
-  assert.deepEqual(await page.evaluate(() => window.violations), []);
 }
 
 describe("a report of 20,000 calls", () => {

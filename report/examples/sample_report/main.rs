@@ -1,29 +1,54 @@
 //! Writes a report of a made-up run, for tests and for looking at the page:
-//! `sample_report OUT.html [EVENTS] [--hostile]`.
+//!
+//! - `sample_report OUT.html [EVENTS] [--hostile]`: traced phases,
+//! - `sample_report OUT.html [SECONDS] --disk [--job] [--hostile]`: a disk, or one job on it for
+//!   some seconds; OUT.txt instead is what the terminal would show.
 
+mod disk_sample;
 mod synthetic;
 
 use std::error::Error;
 
 use seekscope_pattern::analyse;
-use seekscope_report::{ReportInput, html};
+use seekscope_report::{ReportInput, disk, html};
+
+/// Of the text.
+const WIDTH: u16 = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let (flags, words): (Vec<String>, Vec<String>) = std::env::args()
         .skip(1)
         .partition(|argument| argument.starts_with("--"));
+    let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [EVENTS] [--hostile]")?;
-    let events = words.get(1).map_or(Ok(20_000), |count| count.parse())?;
-    let run = synthetic::run(events, flags.iter().any(|flag| flag == "--hostile"));
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk] [--job] [--hostile]")?;
+    let number = words.get(1).map(|number| number.parse()).transpose()?;
+    let report = if flag("--disk") {
+        let sample = if flag("--job") {
+            disk_sample::job_run(number.unwrap_or(60))
+        } else {
+            disk_sample::disk_run(flag("--hostile"))
+        };
+        if path.ends_with(".txt") {
+            disk::terminal(&sample.input(), WIDTH)
+        } else {
+            disk::html(&sample.input())
+        }
+    } else {
+        traced(number.unwrap_or(20_000), flag("--hostile"))
+    };
+    std::fs::write(path, report)?;
+    Ok(())
+}
+
+fn traced(events: u64, hostile: bool) -> String {
+    let run = synthetic::run(events, hostile);
     let analyses = analyse(&run.document.phases, &run.events);
-    let input = ReportInput {
+    html::render(&ReportInput {
         document: &run.document,
         files: &run.files,
         analyses: &analyses,
         events: &run.events,
-    };
-    std::fs::write(path, html::render(&input))?;
-    Ok(())
+    })
 }

@@ -3,7 +3,8 @@
 use maud::{Markup, html};
 
 use crate::ReportInput;
-use crate::comparison::{Cell, Column, GROUPS, Row, columns};
+use crate::comparison::{Column, GROUPS, Row, columns};
+use crate::table::Cell;
 
 /// Up to here columns are equally wide; beyond, as wide as they must be.
 const COLUMNS_EVEN: usize = 6;

@@ -1,35 +1,61 @@
 //! What was measured on, what could not be measured, and how to do it again.
 
 use maud::{Markup, html};
-use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{DeviceFacts, HostFacts, RunDocument, TargetFacts};
+use seekscope_run::RunDocument;
+use seekscope_run::units::format_count;
 
 use crate::ReportInput;
-use crate::numbers::format_number;
+use crate::facts::{Fact, UNKNOWN, command_line, device_facts, host_facts, target_facts};
 
-const UNKNOWN: &str = "unknown: not readable here";
 const SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) AS bytes, \
     quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
     USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
 
-type Fact = (&'static str, Option<String>);
-
 /// Everything below the files.
 pub(super) fn section(input: &ReportInput<'_>) -> Markup {
     let document = input.document;
+    let data = html! {
+        "All numbers come from " code { "run.json" } ", " code { "files.parquet" } " and "
+        code { "io.parquet" } " in the run directory, which holds this report too: "
+        (format_count(input.events.len() as u64)) " calls, one a row. DuckDB and pandas open "
+        "them as they are. In DuckDB:"
+    };
+    html! {
+        (limitations(document))
+        (measured_on(document, &[
+            ("Disk under the data", document.device.as_ref().map(device_facts)),
+            ("Server", document.target.as_ref().map(target_facts)),
+        ]))
+        (again(document, &data, SQL))
+    }
+}
+
+/// What could not be measured, why, and what would grant it.
+pub(crate) fn limitations(document: &RunDocument) -> Markup {
     html! {
         section #limitations {
             h2 { "Limitations" }
-            (limitations(document))
+            (limitation_table(document))
         }
+    }
+}
+
+/// The host, and beside it what else was measured on: heading and facts, `None` when not recorded.
+pub(crate) fn measured_on(document: &RunDocument, others: &[(&str, Option<Vec<Fact>>)]) -> Markup {
+    html! {
         section #facts {
             h2 { "Measured on" }
             div.facts {
-                (fact_table("Host", document.host.as_ref().map(host_facts)))
-                (fact_table("Disk under the data", document.device.as_ref().map(device_facts)))
-                (fact_table("Server", document.target.as_ref().map(target_facts)))
+                (fact_table("Host", document.host.as_ref().map(host_facts).as_deref()))
+                @for (heading, facts) in others { (fact_table(heading, facts.as_deref())) }
             }
         }
+    }
+}
+
+/// How to repeat the run, and how to work on: `data` says where the numbers are, `sql` reads them.
+pub(crate) fn again(document: &RunDocument, data: &Markup, sql: &str) -> Markup {
+    html! {
         section #again {
             h2 { "Do it again" }
             p { "This report was made by seekscope " (document.seekscope_version) ", with" }
@@ -44,27 +70,13 @@ pub(super) fn section(input: &ReportInput<'_>) -> Markup {
                 }
             }
             h3 { "The data" }
-            p {
-                "All numbers come from " code { "run.json" } ", " code { "files.parquet" } " and "
-                code { "io.parquet" } " in the run directory, which holds this report too: "
-                (format_count(input.events.len() as u64)) " calls, one a row. DuckDB and pandas open "
-                "them as they are. In DuckDB:"
-            }
-            p.command { code { (SQL) } }
+            p { (data) }
+            p.command { code { (sql) } }
         }
     }
 }
 
-/// A moment as UTC text.
-pub(super) fn date(realtime_ns: u64) -> String {
-    let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
-    match jiff::Timestamp::from_second(seconds) {
-        Ok(moment) => moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => "at an unknown date".into(),
-    }
-}
-
-fn limitations(document: &RunDocument) -> Markup {
+fn limitation_table(document: &RunDocument) -> Markup {
     if document.limitations.is_empty() {
         return html! { p { "None were met." } };
     }
@@ -92,7 +104,7 @@ fn limitations(document: &RunDocument) -> Markup {
     }
 }
 
-fn fact_table(heading: &str, facts: Option<Vec<Fact>>) -> Markup {
+fn fact_table(heading: &str, facts: Option<&[Fact]>) -> Markup {
     html! {
         div {
             h3 { (heading) }
@@ -113,119 +125,5 @@ fn fact_table(heading: &str, facts: Option<Vec<Fact>>) -> Markup {
                 },
             }
         }
-    }
-}
-
-fn known(text: &str) -> Option<String> {
-    (!text.is_empty()).then(|| text.to_string())
-}
-
-fn known_bytes(bytes: u64) -> Option<String> {
-    (bytes > 0).then(|| format_bytes(bytes))
-}
-
-fn host_facts(host: &HostFacts) -> Vec<Fact> {
-    vec![
-        ("Kernel", known(&host.kernel)),
-        ("Processor", known(&host.cpu_model)),
-        ("CPUs", (host.cpus > 0).then(|| host.cpus.to_string())),
-        ("Memory", known_bytes(host.memory_bytes)),
-        (
-            "Load at start, one minute",
-            Some(format_number(host.load_1m)),
-        ),
-        (
-            "Transparent huge pages",
-            host.transparent_huge_pages.clone(),
-        ),
-    ]
-}
-
-fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
-    let rotational = device
-        .rotational
-        .map(|r| if r { "yes" } else { "no" }.to_string());
-    vec![
-        ("Path", known(&device.path)),
-        ("Disk", device.disk.clone()),
-        ("Filesystem", known(&device.filesystem)),
-        ("Mount options", known(&device.mount_options)),
-        ("Size", known_bytes(device.size_bytes)),
-        ("Free", known_bytes(device.free_bytes)),
-        ("Rotational, as the kernel claims", rotational),
-        ("I/O scheduler", device.scheduler.clone()),
-        (
-            "Read-ahead",
-            device
-                .read_ahead_kib
-                .map(|kib| format!("{} KiB", format_count(kib))),
-        ),
-        ("Write cache", device.write_cache.clone()),
-    ]
-}
-
-fn target_facts(target: &TargetFacts) -> Vec<Fact> {
-    let origin = if target.local {
-        "started by seekscope"
-    } else {
-        "found running"
-    };
-    vec![
-        ("Product", known(&target.product)),
-        ("Version", known(&target.version)),
-        ("Address", known(&target.uri)),
-        ("Origin", Some(origin.into())),
-        ("Process", target.pid.map(|pid| pid.to_string())),
-        ("Data directory", target.dbpath.clone()),
-        ("Configured cache", target.cache_bytes.map(format_bytes)),
-    ]
-}
-
-/// The command as it can be typed again.
-fn command_line(document: &RunDocument) -> String {
-    let arguments = document.arguments.iter().map(|argument| quoted(argument));
-    let mut words: Vec<String> = arguments.collect();
-    let names_program = |word: &String| word.rsplit('/').next() == Some("seekscope");
-    if words.first().is_some_and(names_program) {
-        words.remove(0);
-    }
-    if !words.contains(&document.command) {
-        words.insert(0, document.command.clone());
-    }
-    format!("seekscope {}", words.join(" "))
-}
-
-/// Quoted for a POSIX shell where it must be.
-fn quoted(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_string();
-    }
-    format!("'{}'", argument.replace('\'', "'\\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn commands_can_be_typed_again() {
-        let mut document = RunDocument::begin("doctor", vec!["doctor".into(), "a b".into()]);
-        assert_eq!(command_line(&document), "seekscope doctor 'a b'");
-        document.arguments = vec![
-            "/bin/seekscope".into(),
-            "--keys={\"i\":1}".into(),
-            "it's".into(),
-        ];
-        assert_eq!(
-            command_line(&document),
-            r#"seekscope doctor '--keys={"i":1}' 'it'\''s'"#
-        );
-    }
-
-    #[test]
-    fn dates_are_in_utc() {
-        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
-        assert_eq!(date(1_700_000_000_000_000_000), "2023-11-14 22:13:20 UTC");
     }
 }

@@ -30,7 +30,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// One phase's figures, as the script reads them.
 #[derive(Serialize)]
-pub(super) struct PhaseFigures {
+pub(crate) struct PhaseFigures {
     /// Seconds per unit of the points' time column.
     time_unit_s: f64,
     /// First the file shown at first.
@@ -39,7 +39,7 @@ pub(super) struct PhaseFigures {
 
 /// One file in one phase.
 #[derive(Serialize)]
-pub(super) struct FileFigures {
+pub(crate) struct FileFigures {
     /// For the menu.
     pub(super) label: String,
     pub(super) offset: Figure,
@@ -49,7 +49,7 @@ pub(super) struct FileFigures {
 
 /// One density picture.
 #[derive(Serialize)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     x: Axis,
     /// Bytes, or the decimal logarithm of nanoseconds.
     y: Axis,

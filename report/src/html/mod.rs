@@ -1,99 +1,42 @@
-//! The HTML report: one file that needs nothing else and asks nobody for anything.
+//! The HTML report of traced phases, and the parts that every HTML report is made of.
 //!
 //! All tables are made here, so a browser without scripts still shows a report; the figures are
-//! drawn by the script bundled from `web/`. Everything that a server or a file system said is
-//! hostile until proven otherwise, and three layers hold it off: the templates escape by default,
-//! `escape::visible` shows control characters instead of obeying them, and the page's content
-//! security policy runs our one script and no other.
+//! drawn by the script bundled from `web/`. How a page is kept safe: see `page`.
 
+pub(crate) mod charts;
 mod comparison;
-mod facts;
+pub(crate) mod facts;
 mod figures;
-mod percentiles;
-mod points;
+pub(crate) mod page;
+pub(crate) mod percentiles;
+pub(crate) mod points;
 mod summary;
+pub(crate) mod table;
 mod tables;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use maud::{DOCTYPE, PreEscaped, html};
-use serde::Serialize;
-use sha2::{Digest, Sha256};
+use maud::html;
 
-use crate::{ReportInput, escape};
-
-const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
-const STYLE: &str = include_str!(concat!(env!("OUT_DIR"), "/page.css"));
-
-/// What the script reads: where the figures' numbers are and what to call them.
-#[derive(Serialize)]
-struct PageData {
-    phases: Vec<figures::PhaseFigures>,
-    percentiles: Option<percentiles::Percentiles>,
-}
+use crate::ReportInput;
+use page::PageData;
 
 /// Renders the report.
 pub fn render(input: &ReportInput<'_>) -> String {
     let mut blobs = points::Blobs::default();
     let data = PageData {
         phases: figures::build(input, &mut blobs),
-        percentiles: percentiles::build(input),
+        lines: percentiles::build(input).into_iter().collect(),
+        ..PageData::default()
     };
-    let title = escape::visible(&summary::title(input.document));
     let body = html! {
         header { (summary::header(input)) }
         main {
             (summary::findings(input.document))
             (comparison::section(input))
             (figures::section(input, &data.phases))
-            (percentiles::section(input, data.percentiles.as_ref()))
+            (percentiles::section(input, data.lines.first()))
             (tables::files(input))
             (facts::section(input))
         }
     };
-    let body = escape::visible(&body.into_string());
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(content_security_policy());
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                title { (title) }
-                style { (PreEscaped(STYLE)) }
-            }
-            body {
-                (PreEscaped(body))
-                script type="application/json" id="seekscope-data" {
-                    (PreEscaped(escape::json_block(&data)))
-                }
-                (blobs.markup())
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
-    };
-    page.into_string()
-}
-
-/// Nothing may be loaded, sent or run, except the one script and the one stylesheet inside.
-fn content_security_policy() -> String {
-    let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
-    format!(
-        "default-src 'none'; script-src {}; style-src {}; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(STYLE)
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bundle_cannot_end_its_own_element() {
-        assert!(!SCRIPT.to_ascii_lowercase().contains("</script"));
-        assert!(!SCRIPT.contains("<!--"));
-        assert!(!STYLE.to_ascii_lowercase().contains("</style"));
-    }
+    page::page(&summary::title(input.document), body, &data, &blobs)
 }

@@ -1,10 +1,10 @@
-//! Read latencies of all phases as one picture: how the tail grows.
+//! Latencies as curves: how the tail grows.
 
 use maud::{Markup, html};
 use seekscope_pattern::events_of;
 use seekscope_stats::quantile_sorted;
-use serde::Serialize;
 
+use super::charts::{Line, LineChart, Scale, figure};
 use super::tables;
 use crate::ReportInput;
 
@@ -12,68 +12,76 @@ use crate::ReportInput;
 const STEPS_PER_DECADE: f64 = 12.0;
 const STEPS_MAX: u32 = 84;
 
-/// Curves over one axis, as the script reads them.
-#[derive(Serialize)]
-pub(super) struct Percentiles {
-    /// 1 / (1 - p): 100 stands for the 99th percentile.
-    x: Vec<f64>,
-    curves: Vec<Curve>,
+/// A curve's name, how many latencies it is of, and its latency in ns at a quantile.
+pub(crate) struct Curve<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) count: u64,
+    pub(crate) at_quantile: Box<dyn Fn(f64) -> u64 + 'a>,
 }
 
-#[derive(Serialize)]
-struct Curve {
-    phase: usize,
-    /// Nanoseconds; shorter than `x` where there are too few reads to speak of that percentile.
-    latency_ns: Vec<u64>,
+/// Draws the curves, each as far as its latencies are enough to speak of a percentile; `None`
+/// when none is long enough.
+pub(crate) fn chart(id: &'static str, curves: &[Curve<'_>]) -> Option<LineChart> {
+    let xs: Vec<f64> = (0..=STEPS_MAX)
+        .map(|step| 10f64.powf(f64::from(step) / STEPS_PER_DECADE))
+        .collect();
+    let known = |curve: &Curve<'_>| xs.iter().filter(|&&x| x <= curve.count as f64).count();
+    let longest = curves.iter().map(known).max().filter(|&steps| steps > 1)?;
+    let values = |curve: &Curve<'_>| {
+        let latency =
+            |&x: &f64| (x <= curve.count as f64).then(|| (curve.at_quantile)(1.0 - 1.0 / x) as f64);
+        xs.iter().take(longest).map(latency).collect()
+    };
+    let lines = curves
+        .iter()
+        .filter(|curve| known(curve) > 1)
+        .enumerate()
+        .map(|(index, curve)| Line::numbered(index, curve.label, values(curve)))
+        .collect();
+    Some(LineChart {
+        id,
+        x: Scale::Percentile,
+        y: Scale::LatencyNs,
+        dots: false,
+        xs: xs.iter().take(longest).copied().collect(),
+        lines,
+    })
 }
 
 /// Reads the quantiles off each phase's reads; `None` when there are none.
-pub(super) fn build(input: &ReportInput<'_>) -> Option<Percentiles> {
-    let x: Vec<f64> = (0..=STEPS_MAX)
-        .map(|step| 10f64.powf(f64::from(step) / STEPS_PER_DECADE))
-        .collect();
-    let curves: Vec<Curve> = (input.document.phases.iter().enumerate())
-        .filter_map(|(phase, record)| {
-            let reads = events_of(record, input.events)
+pub(super) fn build(input: &ReportInput<'_>) -> Option<LineChart> {
+    let phases = &input.document.phases;
+    let curves: Vec<Curve<'_>> = phases
+        .iter()
+        .map(|phase| {
+            let reads = events_of(phase, input.events)
                 .iter()
                 .filter(|event| event.op.is_read());
             let mut latencies_ns: Vec<u64> = reads.map(|event| event.latency_ns).collect();
             latencies_ns.sort_unstable();
-            let latency_ns: Vec<u64> = (x.iter())
-                .take_while(|&&x| x <= latencies_ns.len() as f64)
-                .filter_map(|x| quantile_sorted(&latencies_ns, 1.0 - 1.0 / x))
-                .collect();
-            (latency_ns.len() > 1).then_some(Curve { phase, latency_ns })
+            Curve {
+                label: &phase.name,
+                count: latencies_ns.len() as u64,
+                at_quantile: Box::new(move |q| {
+                    quantile_sorted(&latencies_ns, q).unwrap_or_default()
+                }),
+            }
         })
         .collect();
-    let longest = curves.iter().map(|curve| curve.latency_ns.len()).max()?;
-    Some(Percentiles {
-        x: x.into_iter().take(longest).collect(),
-        curves,
-    })
+    chart("percentiles", &curves)
 }
 
 /// The table of latencies and, above it, the curves.
-pub(super) fn section(input: &ReportInput<'_>, curves: Option<&Percentiles>) -> Markup {
+pub(super) fn section(input: &ReportInput<'_>, curves: Option<&LineChart>) -> Markup {
+    let caption = html! {
+        "All reads of each phase, cached ones too. Each step to the right on the axis looks at a "
+        "share of the reads ten times smaller and slower."
+    };
     html! {
         section #latency {
             h2 { "How long calls took" }
             @if let Some(curves) = curves {
-                figure.chart #percentiles {
-                    div.chart-head { h5 { "Read latency by percentile" } }
-                    div.plot {}
-                    ul.legend {
-                        @for (line, curve) in curves.curves.iter().enumerate() {
-                            @if let Some(phase) = input.document.phases.get(curve.phase) {
-                                li { span class={ "swatch line-" (line % 8) } {} bdi { (phase.name) } }
-                            }
-                        }
-                    }
-                    figcaption {
-                        "All reads of each phase, cached ones too. Each step to the right on the axis "
-                        "looks at a share of the reads ten times smaller and slower."
-                    }
-                }
+                (figure("percentiles", "Read latency by percentile", &curves.lines, &caption))
             }
             (tables::latencies(input))
         }

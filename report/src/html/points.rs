@@ -23,7 +23,7 @@ const KIND_FAILED: u64 = 2;
 /// Blocks of compressed bytes, each in an element of its own so that the page can leave alone
 /// what it does not need.
 #[derive(Default)]
-pub(super) struct Blobs {
+pub(crate) struct Blobs {
     base64: Vec<String>,
 }
 

@@ -30,7 +30,7 @@ pub(super) fn header(input: &ReportInput<'_>) -> Markup {
             p.verdict { bdi { (finding.evidence.join(" ")) } }
         }
         p.meta {
-            (super::facts::date(document.started.realtime_ns))
+            (crate::facts::date(document.started.realtime_ns))
             @if let Some(target) = target {
                 @if !target.product.is_empty() {
                     " · " bdi { (target.product) " " (target.version) }

@@ -1,0 +1,100 @@
+//! Reports of `disk` runs: what a disk can do for a database.
+//!
+//! Read `steps` first (which step answers which question), then `sections` (what is shown, in
+//! which order). [`sentences()`] says what the numbers mean; it and the tables are pure functions of the
+//! records, and terminal and HTML show the same.
+
+mod figures;
+mod html;
+#[cfg(test)]
+mod made_up;
+mod percentiles;
+mod reservations;
+mod sections;
+mod sentences;
+mod series;
+mod steps;
+mod tables;
+mod terminal;
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use seekscope_run::{DiskMeasurement, RunDocument};
+
+pub use html::html;
+pub use sentences::sentences;
+pub use terminal::terminal;
+
+/// Everything the report of a disk run is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct DiskReportInput<'a> {
+    pub document: &'a RunDocument,
+    /// Latencies in ns, whole steps, by [`histogram_key`].
+    pub histograms: &'a BTreeMap<String, Histogram<u64>>,
+    /// In any order; those of steps that the document does not know are left out.
+    pub seconds: &'a [SecondPoint],
+    /// What the run's device model says of the order steps, and of anything else it was tried on.
+    pub predictions: &'a [OrderPrediction],
+}
+
+impl<'a> DiskReportInput<'a> {
+    /// What was measured; `None` for a run that ended before anything was.
+    pub(crate) fn measurement(&self) -> Option<&'a DiskMeasurement> {
+        self.document.disk.as_ref()
+    }
+
+    /// The latencies of one operation ("read", "write", "sync") of a step.
+    pub(crate) fn histogram(&self, step: &str, operation: &str) -> Option<&'a Histogram<u64>> {
+        self.histograms.get(&histogram_key(step, operation))
+    }
+}
+
+/// The key of [`DiskReportInput::histograms`]: `STEP:OPERATION`, the step by its name in the
+/// document.
+pub fn histogram_key(step: &str, operation: &str) -> String {
+    format!("{step}:{operation}")
+}
+
+/// What one operation of one step did in about a second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SecondPoint {
+    /// A [`seekscope_run::DiskStep::name`].
+    pub step: String,
+    /// "read", "write" or "sync".
+    pub operation: String,
+    /// Start, CLOCK_MONOTONIC ns.
+    pub t_ns: u64,
+    /// As measured: not every interval is exactly a second long.
+    pub duration_ns: u64,
+    pub count: u64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+}
+
+impl SecondPoint {
+    /// Operations per second; 0 for an interval without length.
+    pub(crate) fn per_s(&self) -> f64 {
+        match self.duration_ns {
+            0 => 0.0,
+            ns => self.count as f64 * 1e9 / ns as f64,
+        }
+    }
+}
+
+/// What the device model says of an order of blocks, beside what was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OrderPrediction {
+    /// A [`seekscope_run::DiskStep::name`], or any other name.
+    pub name: String,
+    /// Blocks per second.
+    pub measured_per_s: f64,
+    pub predicted_per_s: f64,
+}
+
+impl OrderPrediction {
+    /// How far the prediction is off, as a share of what was measured: 0.1 is 10 % too fast.
+    pub(crate) fn error(&self) -> f64 {
+        self.predicted_per_s / self.measured_per_s - 1.0
+    }
+}

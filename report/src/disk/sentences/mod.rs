@@ -1,0 +1,172 @@
+//! What the numbers mean for a database, one plain sentence each, computed from the records.
+//!
+//! A sentence whose numbers were not measured does not exist. No sentence repeats a table; each
+//! says what follows from it, and says something else when the numbers are other.
+
+mod order;
+mod reads;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod writes;
+
+use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::{DiskMeasurement, StepGroup};
+
+use super::steps::{Measured, Orders, Ramp, of_group, p50_ns, p99_ns, ramps};
+use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
+
+type Sentence = fn(&DiskMeasurement) -> Option<String>;
+
+/// All there are, by their keys, which never change: they stand in the JSON summary.
+const SENTENCES: [(&str, Sentence); 23] = [
+    ("job", trust::job),
+    ("rate", trust::rate),
+    ("cache_miss", reads::cache_miss),
+    ("concurrency", reads::concurrency),
+    ("block_size", reads::block_size),
+    ("cpu", reads::cpu),
+    ("scan", reads::scan),
+    ("order_gain", order::order_gain),
+    ("partial_order", order::partial_order),
+    ("read_ahead", order::read_ahead),
+    ("read_ahead_random", order::read_ahead_random),
+    ("commit", writes::commit),
+    ("group_commit", writes::group_commit),
+    ("fresh_file", writes::fresh_file),
+    ("checkpoint", writes::checkpoint),
+    ("mixed", writes::mixed),
+    ("mmap", order::mmap),
+    ("sustained", reads::sustained),
+    ("generator", trust::generator),
+    ("direct", trust::direct),
+    ("model", trust::model),
+    ("read_through", trust::read_through),
+    ("limits", trust::limits),
+];
+
+/// What the numbers mean: key and sentence, in the order of the report.
+pub fn sentences(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
+    let said = SENTENCES
+        .iter()
+        .filter_map(|(key, sentence)| Some((*key, sentence(measurement)?)));
+    said.collect()
+}
+
+/// The sentence of one key; `None` when it was not measured.
+pub(super) fn sentence(measurement: &DiskMeasurement, key: &str) -> Option<String> {
+    let (_, sentence) = SENTENCES.iter().find(|(name, _)| *name == key)?;
+    sentence(measurement)
+}
+
+/// A few numbers that describe the disk, for the head of the report: what, and how much.
+pub(super) fn key_figures(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
+    let figures = match of_group(measurement, StepGroup::Job).next() {
+        Some(job) => job_figures(&job),
+        None => disk_figures(measurement),
+    };
+    figures
+        .into_iter()
+        .filter_map(|(what, value)| Some((what, value?)))
+        .collect()
+}
+
+type KeyFigure = (&'static str, Option<String>);
+
+fn job_figures(job: &Measured<'_>) -> Vec<KeyFigure> {
+    let bytes = format_mb(job.job.bytes_per_s());
+    vec![
+        ("operations per second", Some(format_rate(job.job.iops()))),
+        ("moved", Some(format!("{bytes} MB/s"))),
+        ("median latency", p50_ns(job.latency()).map(format_ns)),
+        ("99th percentile", p99_ns(job.latency()).map(format_ns)),
+    ]
+}
+
+fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
+    let ramps = ramps(measurement);
+    let (best, knee) = (
+        ramps.first().and_then(Ramp::best),
+        ramps.first().and_then(Ramp::knee),
+    );
+    let miss = reads::one_read(measurement);
+    let scan = reads::best_sequential(measurement);
+    let commit = writes::plain_commit(measurement);
+    vec![
+        (
+            "a cache miss",
+            miss.map(|m| format_mean_ns(m.latency().mean_ns)),
+        ),
+        (
+            "random reads per second, at best",
+            best.map(|m| format_rate(m.job.iops())),
+        ),
+        (
+            "reads in flight at the knee",
+            knee.map(|m| m.in_flight().to_string()),
+        ),
+        (
+            "in disk order",
+            scan.map(|m| format!("{} MB/s", format_mb(m.job.bytes_per_s()))),
+        ),
+        (
+            "order gain",
+            Orders::of(measurement)
+                .gain()
+                .map(|gain| format!("{} times", format_times(gain))),
+        ),
+        (
+            "a journaled commit, median",
+            commit.and_then(|m| p50_ns(m.latency())).map(format_ns),
+        ),
+    ]
+}
+
+/// What the report is headed by; `None` when too little was measured to say anything.
+pub(super) fn headline(measurement: &DiskMeasurement) -> Option<String> {
+    if let Some(job) = of_group(measurement, StepGroup::Job).next() {
+        let rate = format_rate(job.job.iops());
+        let (access, size) = (job.facts().access.name(), block(job.facts().block_bytes));
+        return Some(format!("{access} of {size}: {rate} per second"));
+    }
+    let miss = reads::one_read(measurement)
+        .map(|m| format!("a cache miss costs {}", format_mean_ns(m.latency().mean_ns)));
+    let commit = writes::plain_commit(measurement)
+        .and_then(|m| p50_ns(m.latency()))
+        .map(|p50| format!("a journaled commit takes {}", format_ns(p50)));
+    let order = Orders::of(measurement)
+        .gain()
+        .filter(|&gain| gain > 1.0)
+        .map(|gain| {
+            format!(
+                "disk order makes a cold scan {} times faster",
+                format_times(gain)
+            )
+        });
+    let parts: Vec<String> = [miss, commit, order].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| format!("On this disk {}", parts.join(", ")))
+}
+
+/// `4 KiB`: block sizes are whole, so without decimals.
+pub(super) fn block(bytes: u64) -> String {
+    for (unit, name) in [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{} {name}", bytes / unit);
+        }
+    }
+    format_bytes(bytes)
+}
+
+/// `one writer`, `8 writers`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("one {one}"),
+        n => format!("{n} {many}"),
+    }
+}
+
+/// All keys.
+#[cfg(test)]
+pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+    SENTENCES.iter().map(|(key, _)| *key)
+}

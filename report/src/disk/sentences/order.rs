@@ -1,0 +1,166 @@
+//! Sentences about the order of reads, and about what reads ahead of them.
+
+use seekscope_run::{DiskMeasurement, ReadAdvice, StepGroup};
+
+use super::super::steps::{Measured, NEARLY_ALL, Orders, Window, WindowPoint, of_group, windows};
+use super::block;
+use crate::numbers::{format_mb, format_rate, format_share, format_times};
+
+/// Gains below this do not repay a rewrite, and noise makes them.
+const WORTH_IT: f64 = 1.5;
+/// Bytes fetched per byte asked for that deserve a word.
+const WASTEFUL: f64 = 2.0;
+
+pub(super) fn order_gain(measurement: &DiskMeasurement) -> Option<String> {
+    let orders = Orders::of(measurement);
+    let (in_order, shuffled, gain) = (orders.in_order?, orders.shuffled?, orders.gain()?);
+    let evidence = format!(
+        "{} blocks of {} per second in disk order, {} shuffled",
+        format_rate(in_order.job.iops()),
+        block(in_order.facts().block_bytes),
+        format_rate(shuffled.job.iops())
+    );
+    let times = format_times(gain);
+    Some(match gain {
+        gain if gain >= WORTH_IT => format!(
+            "An ordered rewrite could make a cold scan up to {times} times faster: {evidence}."
+        ),
+        gain if gain > 1.0 => format!(
+            "Order hardly matters on this disk: an ordered rewrite could make a cold scan at most \
+             {times} times faster ({evidence})."
+        ),
+        _ => format!("Order does not matter on this disk: {evidence}."),
+    })
+}
+
+pub(super) fn partial_order(measurement: &DiskMeasurement) -> Option<String> {
+    let orders = Orders::of(measurement);
+    let whole = orders.in_order?.job.iops();
+    // Where even full order gains little, part of it is nothing to speak of.
+    orders.gain().filter(|&gain| gain >= WORTH_IT)?;
+    let parts: Vec<String> = orders
+        .runs
+        .iter()
+        .map(|(blocks, m)| {
+            let share = format_share(m.job.iops() / whole);
+            format!("runs of {blocks} blocks in order reach {share} of that speed")
+        })
+        .collect();
+    let (_, shortest) = orders.runs.last()?;
+    let verdict = if shortest.job.iops() >= whole / 2.0 {
+        "short stretches of order are enough"
+    } else {
+        "only long stretches of order pay in full"
+    };
+    Some(format!(
+        "Order need not be perfect: {}; {verdict}.",
+        parts.join(", ")
+    ))
+}
+
+/// The smallest window with nearly the best rate in order, and that best rate.
+fn enough<'a>(points: &[WindowPoint<'a>]) -> Option<(Window, Measured<'a>)> {
+    let in_order = || points.iter().filter_map(|p| Some((p.window, p.in_order?)));
+    let best = in_order()
+        .map(|(_, m)| m.job.bytes_per_s())
+        .reduce(f64::max)?;
+    in_order().find(|(_, m)| m.job.bytes_per_s() >= NEARLY_ALL * best)
+}
+
+pub(super) fn read_ahead(measurement: &DiskMeasurement) -> Option<String> {
+    let points = windows(measurement);
+    let (window, there) = enough(&points)?;
+    let smallest = points.iter().find_map(|p| Some((p.window, p.in_order?)))?;
+    let mb = |m: &Measured<'_>| format!("{} MB/s", format_mb(m.job.bytes_per_s()));
+    if smallest.0 == window {
+        return Some(format!(
+            "Scans do not need more read-ahead: {} already gives {}.",
+            window_words(window),
+            mb(&there)
+        ));
+    }
+    Some(format!(
+        "Scans want {} or more: {} there, {} with {}.",
+        window_words(window),
+        mb(&there),
+        mb(&smallest.1),
+        window_words(smallest.0)
+    ))
+}
+
+pub(super) fn read_ahead_random(measurement: &DiskMeasurement) -> Option<String> {
+    let points = windows(measurement);
+    let random = || points.iter().filter_map(|p| Some((p.window, p.random?)));
+    let rate = |m: &Measured<'_>| m.job.iops();
+    let (best_window, best) = random().max_by(|a, b| rate(&a.1).total_cmp(&rate(&b.1)))?;
+    let (worst_window, worst) = random().min_by(|a, b| rate(&a.1).total_cmp(&rate(&b.1)))?;
+    let loss = 1.0 - rate(&worst) / rate(&best);
+    if loss < 1.0 - NEARLY_ALL {
+        return Some(format!(
+            "Random reads do not care: {} per second with any read-ahead tried.",
+            format_rate(rate(&worst))
+        ));
+    }
+    Some(format!(
+        "Random reads lose {} with {}: {} per second, {} with {}.",
+        format_share(loss),
+        window_words(worst_window),
+        format_rate(rate(&worst)),
+        format_rate(rate(&best)),
+        window_words(best_window)
+    ))
+}
+
+/// In the middle of a sentence.
+fn window_words(window: Window) -> String {
+    match window {
+        Window::Off => "no read-ahead".into(),
+        Window::Bytes(bytes) => format!("{} of read-ahead", block(bytes)),
+        Window::Device => "the device's own read-ahead".into(),
+        Window::Advised => "sequential advice".into(),
+    }
+}
+
+pub(super) fn mmap(measurement: &DiskMeasurement) -> Option<String> {
+    let best = |advised: bool| {
+        of_group(measurement, StepGroup::Mmap)
+            .filter(|m| (m.facts().advice == ReadAdvice::Random) == advised)
+            .max_by(|a, b| a.job.iops().total_cmp(&b.job.iops()))
+    };
+    let (advised, plain) = (best(true), best(false));
+    let rate = |m: &Measured<'_>| format_rate(m.job.iops());
+    let mut text = match (&advised, &plain) {
+        (Some(advised), Some(plain)) => format!(
+            "A memory-mapped engine takes {} cold page faults per second with random advice and {} \
+             without",
+            rate(advised),
+            rate(plain)
+        ),
+        (Some(one), None) => format!(
+            "A memory-mapped engine takes {} cold page faults per second with random advice",
+            rate(one)
+        ),
+        (None, Some(one)) => format!(
+            "A memory-mapped engine takes {} page faults per second without advice",
+            rate(one)
+        ),
+        (None, None) => return None,
+    };
+    if let Some((m, fetched)) = plain.and_then(|m| Some((m, m.fetched_per_byte()?))) {
+        if fetched > WASTEFUL {
+            text.push_str(&format!(
+                "; without it each fault of {} brings {} times the bytes asked for, which fill the \
+                 page cache with what nobody asked for",
+                block(m.facts().block_bytes),
+                format_times(fetched)
+            ));
+        } else if fetched < NEARLY_ALL {
+            text.push_str(&format!(
+                "; without it {} of the bytes were in memory already, fetched around earlier faults, \
+                 so that rate is no property of the disk",
+                format_share(1.0 - fetched)
+            ));
+        }
+    }
+    Some(text + ".")
+}

@@ -1,0 +1,183 @@
+//! Sentences about the job that was asked for, the model, and how far to believe the numbers.
+
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{DiskMeasurement, StepGroup, TokenBucket};
+
+use super::super::steps::{
+    Measured, NEARLY_ALL, direct_reads, fetched_share, of_group, p50_ns, p99_ns, ramps,
+};
+use super::block;
+use crate::numbers::{
+    format_mb, format_mean_ns, format_number, format_rate, format_share, format_times, whole,
+};
+
+/// Below this many times the disk's best rate the generator itself gets in the way.
+const AMPLE: f64 = 2.0;
+/// A model whose line misses a measured size by more is not to be relied on.
+const FIT_ERROR_MAX: f64 = 0.25;
+
+fn the_job(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
+    of_group(measurement, StepGroup::Job).next()
+}
+
+pub(super) fn job(measurement: &DiskMeasurement) -> Option<String> {
+    let job = the_job(measurement)?;
+    let mut text = format!(
+        "{} of {} with {} in flight: {} per second, {} MB/s",
+        job.facts().access.name(),
+        block(job.facts().block_bytes),
+        job.in_flight(),
+        format_rate(job.job.iops()),
+        format_mb(job.job.bytes_per_s())
+    );
+    if let Some(p50) = p50_ns(job.latency()) {
+        text.push_str(&format!("; half take at most {}", format_ns(p50)));
+    }
+    if let Some(p99) = p99_ns(job.latency()) {
+        text.push_str(&format!(", one in a hundred at least {}", format_ns(p99)));
+    }
+    Some(text + ".")
+}
+
+pub(super) fn rate(measurement: &DiskMeasurement) -> Option<String> {
+    let job = the_job(measurement)?;
+    let wanted = job.facts().rate_per_s?;
+    let since = "latency counts from the moment an operation was due";
+    Some(if job.job.behind > 0 {
+        format!(
+            "The rate of {} per second was more than the disk can do: {} operations were due and \
+             not begun when time was over; {since}, so the wait in line is in it.",
+            format_rate(wanted),
+            format_count(job.job.behind)
+        )
+    } else {
+        format!(
+            "The rate of {} per second was kept; {since}.",
+            format_rate(wanted)
+        )
+    })
+}
+
+pub(super) fn generator(measurement: &DiskMeasurement) -> Option<String> {
+    let null = of_group(measurement, StepGroup::Generator)
+        .max_by(|a, b| a.job.iops().total_cmp(&b.job.iops()))?;
+    let threads = f64::from(null.facts().threads.max(1));
+    let per_thread = null.job.iops() / threads;
+    let text = format!(
+        "Without a disk, seekscope's own loop does {} operations per second and thread ({} each)",
+        format_rate(per_thread),
+        format_mean_ns(1e9 / per_thread)
+    );
+    let rates = ramps(measurement);
+    let best = rates
+        .iter()
+        .filter_map(|r| r.best())
+        .map(|m| m.job.iops())
+        .reduce(f64::max);
+    Some(match best.map(|best| null.job.iops() / best) {
+        None => format!("{text}."),
+        Some(ratio) if ratio >= AMPLE => format!(
+            "{text}, {} times the most that this disk did: the generator did not hold it back.",
+            format_times(ratio)
+        ),
+        Some(ratio) => format!(
+            "{text}, only {} times the most that this disk did: near that rate the numbers tell of \
+             the CPU, not of the disk.",
+            format_times(ratio)
+        ),
+    })
+}
+
+pub(super) fn direct(measurement: &DiskMeasurement) -> Option<String> {
+    direct_reads(measurement).next()?;
+    let facts = &measurement.direct;
+    let evidence = match facts.evidence.as_str() {
+        "" => String::new(),
+        evidence => format!(" ({evidence})"),
+    };
+    if !facts.real {
+        return Some(format!(
+            "Direct reads did not go past the page cache{evidence}: what they show is memory, not \
+             the disk."
+        ));
+    }
+    let text = format!("Direct reads went past the page cache{evidence}");
+    let Some(share) = fetched_share(measurement) else {
+        return Some(format!("{text}."));
+    };
+    let counted = format!(
+        "by the kernel's count the block layer fetched {} of their bytes",
+        format_share(share)
+    );
+    Some(if share >= NEARLY_ALL {
+        format!("{text}; {counted}.")
+    } else {
+        format!(
+            "{text}, but {counted}: the others were never written, or came from a cache, and cost \
+             the disk nothing."
+        )
+    })
+}
+
+pub(super) fn model(measurement: &DiskMeasurement) -> Option<String> {
+    let model = measurement
+        .model
+        .as_ref()
+        .filter(|model| model.l0_ns > 0.0)?;
+    let text = format!(
+        "For planning: one read costs {} plus {} for each KiB",
+        format_mean_ns(model.l0_ns),
+        format_mean_ns(model.ns_per_byte * 1024.0)
+    );
+    let off = format_share(model.fit_error);
+    Some(if model.fit_error <= FIT_ERROR_MAX {
+        format!("{text}; every size measured is within {off} of that.")
+    } else {
+        format!(
+            "{text}, but a measured size is {off} off that line: predictions from it are rough."
+        )
+    })
+}
+
+pub(super) fn read_through(measurement: &DiskMeasurement) -> Option<String> {
+    let model = measurement.model.as_ref()?;
+    let gap = model.l0_ns * model.sequential_bytes_per_s / 1e9;
+    (gap >= 1.0).then(|| {
+        format!(
+            "Gaps of up to {} between blocks are cheaper to read through than to jump over.",
+            format_bytes(whole(gap))
+        )
+    })
+}
+
+pub(super) fn limits(measurement: &DiskMeasurement) -> Option<String> {
+    let model = measurement.model.as_ref()?;
+    let bucket = |bucket: &TokenBucket, per_s: String, burst: String| {
+        if bucket.burst > 0.0 {
+            format!("{per_s} once {burst} saved up are spent")
+        } else {
+            per_s
+        }
+    };
+    let iops = model.iops_bucket.as_ref().map(|b| {
+        bucket(
+            b,
+            format!("{} requests per second", format_rate(b.per_s)),
+            format!("{} requests", format_rate(b.burst)),
+        )
+    });
+    let bytes = model.bytes_bucket.as_ref().map(|b| {
+        bucket(
+            b,
+            format!("{} MB/s", format_mb(b.per_s)),
+            format!("{} MB", format_number(b.burst / 1e6)),
+        )
+    });
+    let limits: Vec<String> = iops.into_iter().chain(bytes).collect();
+    (!limits.is_empty()).then(|| {
+        format!(
+            "The disk behaves as if limited to {}: plan with that, not with the burst.",
+            limits.join(" and ")
+        )
+    })
+}

@@ -1,0 +1,132 @@
+//! A disk run as plain text: what must be known first, then the numbers, section by section, each
+//! with what it means.
+
+use std::fmt::Write as _;
+
+use super::sections::{Section, fact_table, sections};
+use super::{DiskReportInput, reservations, sentences, tables};
+use crate::facts::{device_facts, host_facts};
+use crate::table::{Cell, Row, Table};
+use crate::terminal::{align_right, limitations, new_table, visible};
+
+/// These are for the page, where there is room.
+const PAGE_ONLY: [&str; 1] = ["percentiles"];
+
+/// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
+pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
+    let document = input.document;
+    let mut text = String::new();
+    let mut paragraph = |lines: &str| {
+        text.push_str(lines.trim_end());
+        text.push_str("\n\n");
+    };
+    if !reservations::is_clean(document) {
+        paragraph(&wrapped(&reservations::first_line(document), width, ""));
+    }
+    if let Some(measurement) = input.measurement() {
+        paragraph(&glance(&sentences::key_figures(measurement), width));
+    }
+    for section in sections(input).iter().filter(|s| !is_page_only(input, s)) {
+        paragraph(&section_text(section, width));
+    }
+    let facts = [
+        (
+            "MEASURED",
+            input.measurement().map(tables::measurement_facts),
+        ),
+        ("DISK", document.device.as_ref().map(device_facts)),
+        ("HOST", document.host.as_ref().map(host_facts)),
+    ];
+    for (heading, facts) in facts {
+        if let Some(facts) = facts {
+            let known = facts
+                .into_iter()
+                .filter(|(_, value)| value.is_some())
+                .collect();
+            paragraph(&table_text(&fact_table(heading, known), width));
+        }
+    }
+    paragraph(&limitations(document));
+    visible(text.trim_end()) + "\n"
+}
+
+/// Seconds of short steps would fill screens; those of a long one are the point of it.
+fn is_page_only(input: &DiskReportInput<'_>, section: &Section) -> bool {
+    let many_steps = || input.measurement().is_some_and(|m| m.steps.len() > 2);
+    PAGE_ONLY.contains(&section.id) || (section.id == "seconds" && many_steps())
+}
+
+fn glance(figures: &[(&'static str, String)], width: u16) -> String {
+    let mut table = new_table(width);
+    for (what, value) in figures {
+        table.add_row([(*what).to_string(), value.clone()]);
+    }
+    align_right(&mut table, 1..2);
+    table.to_string()
+}
+
+fn section_text(section: &Section, width: u16) -> String {
+    let mut text = format!("{}\n", section.heading.to_uppercase());
+    for table in &section.tables {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}", table_text(table, width));
+    }
+    for (_, sentence) in &section.sentences {
+        let _ = writeln!(text, "{}", wrapped(sentence, width, "  "));
+    }
+    text
+}
+
+fn table_text(table: &Table, width: u16) -> String {
+    let mut out = new_table(width);
+    out.add_row(table.columns.clone());
+    for row in &table.rows {
+        match row {
+            Row::Group(heading) => out.add_row([heading.clone()]),
+            Row::Cells(cells) => out.add_row(cells.iter().map(cell_text)),
+        };
+    }
+    align_right(&mut out, table.words..table.columns.len());
+    out.to_string()
+}
+
+/// Reasons for missing numbers stand in brackets; they are no values.
+fn cell_text(cell: &Cell) -> String {
+    match cell {
+        Cell::Value(text) => text.clone(),
+        Cell::Missing("") => String::new(),
+        Cell::Missing(why) => format!("({why})"),
+    }
+}
+
+/// Broken between words, every line indented alike.
+fn wrapped(text: &str, width: u16, indent: &str) -> String {
+    let limit = usize::from(width).max(20);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let used = |line: &String| line.chars().count() + 1 + word.chars().count();
+        match lines.last_mut().filter(|line| used(line) <= limit) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            None => lines.push(format!("{indent}{word}")),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_between_words() {
+        assert_eq!(
+            wrapped("one two three four five six", 22, "  "),
+            "  one two three four\n  five six"
+        );
+        let long = "x".repeat(50);
+        assert_eq!(wrapped(&long, 20, ""), long);
+    }
+}

@@ -1,0 +1,140 @@
+//! What was measured on and with, as lines of words. HTML and terminal show the same.
+
+use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::{DeviceFacts, HostFacts, RunDocument, TargetFacts};
+
+use crate::numbers::format_number;
+
+/// Stands for a fact that is `None`.
+pub(crate) const UNKNOWN: &str = "unknown: not readable here";
+
+/// A name and its value, where known.
+pub(crate) type Fact = (&'static str, Option<String>);
+
+/// The text, unless it is empty, which in records stands for unknown.
+pub(crate) fn known(text: &str) -> Option<String> {
+    (!text.is_empty()).then(|| text.to_string())
+}
+
+/// The size, unless it is 0, which in records stands for unknown.
+pub(crate) fn known_bytes(bytes: u64) -> Option<String> {
+    (bytes > 0).then(|| format_bytes(bytes))
+}
+
+/// The machine.
+pub(crate) fn host_facts(host: &HostFacts) -> Vec<Fact> {
+    vec![
+        ("Kernel", known(&host.kernel)),
+        ("Processor", known(&host.cpu_model)),
+        ("CPUs", (host.cpus > 0).then(|| host.cpus.to_string())),
+        ("Memory", known_bytes(host.memory_bytes)),
+        (
+            "Load at start, one minute",
+            Some(format_number(host.load_1m)),
+        ),
+        (
+            "Transparent huge pages",
+            host.transparent_huge_pages.clone(),
+        ),
+    ]
+}
+
+/// The disk and its filesystem.
+pub(crate) fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
+    let rotational = device
+        .rotational
+        .map(|r| if r { "yes" } else { "no" }.to_string());
+    vec![
+        ("Path", known(&device.path)),
+        ("Disk", device.disk.clone()),
+        ("Filesystem", known(&device.filesystem)),
+        ("Mount options", known(&device.mount_options)),
+        ("Size", known_bytes(device.size_bytes)),
+        ("Free", known_bytes(device.free_bytes)),
+        ("Rotational, as the kernel claims", rotational),
+        ("I/O scheduler", device.scheduler.clone()),
+        (
+            "Read-ahead",
+            device
+                .read_ahead_kib
+                .map(|kib| format!("{} KiB", format_count(kib))),
+        ),
+        ("Write cache", device.write_cache.clone()),
+    ]
+}
+
+/// The server under study.
+pub(crate) fn target_facts(target: &TargetFacts) -> Vec<Fact> {
+    let origin = if target.local {
+        "started by seekscope"
+    } else {
+        "found running"
+    };
+    vec![
+        ("Product", known(&target.product)),
+        ("Version", known(&target.version)),
+        ("Address", known(&target.uri)),
+        ("Origin", Some(origin.into())),
+        ("Process", target.pid.map(|pid| pid.to_string())),
+        ("Data directory", target.dbpath.clone()),
+        ("Configured cache", target.cache_bytes.map(format_bytes)),
+    ]
+}
+
+/// A moment as UTC text.
+pub(crate) fn date(realtime_ns: u64) -> String {
+    let seconds = i64::try_from(realtime_ns / 1_000_000_000).unwrap_or(i64::MAX);
+    match jiff::Timestamp::from_second(seconds) {
+        Ok(moment) => moment.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => "at an unknown date".into(),
+    }
+}
+
+/// The command as it can be typed again.
+pub(crate) fn command_line(document: &RunDocument) -> String {
+    let arguments = document.arguments.iter().map(|argument| quoted(argument));
+    let mut words: Vec<String> = arguments.collect();
+    let names_program = |word: &String| word.rsplit('/').next() == Some("seekscope");
+    if words.first().is_some_and(names_program) {
+        words.remove(0);
+    }
+    if !words.contains(&document.command) {
+        words.insert(0, document.command.clone());
+    }
+    format!("seekscope {}", words.join(" "))
+}
+
+/// Quoted for a POSIX shell where it must be.
+fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_string();
+    }
+    format!("'{}'", argument.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_typed_again() {
+        let mut document = RunDocument::begin("doctor", vec!["doctor".into(), "a b".into()]);
+        assert_eq!(command_line(&document), "seekscope doctor 'a b'");
+        document.arguments = vec![
+            "/bin/seekscope".into(),
+            "--keys={\"i\":1}".into(),
+            "it's".into(),
+        ];
+        assert_eq!(
+            command_line(&document),
+            r#"seekscope doctor '--keys={"i":1}' 'it'\''s'"#
+        );
+    }
+
+    #[test]
+    fn dates_are_in_utc() {
+        assert_eq!(date(0), "1970-01-01 00:00:00 UTC");
+        assert_eq!(date(1_700_000_000_000_000_000), "2023-11-14 22:13:20 UTC");
+    }
+}

@@ -1,0 +1,48 @@
+//! Tables as markup.
+
+use maud::{Markup, html};
+
+use crate::table::{Cell, Row, Table};
+
+/// The table, scrolling sideways where the page is too narrow.
+pub(crate) fn table(table: &Table) -> Markup {
+    html! {
+        div.scroll {
+            table.prose[table.words == table.columns.len()] {
+                thead {
+                    tr {
+                        @for (index, heading) in table.columns.iter().enumerate() {
+                            th.words[index < table.words] scope="col" { (heading) }
+                        }
+                    }
+                }
+                tbody { @for row in &table.rows { (table_row(table, row)) } }
+            }
+        }
+    }
+}
+
+fn table_row(table: &Table, row: &Row) -> Markup {
+    html! {
+        tr {
+            @match row {
+                Row::Group(heading) => {
+                    th.group scope="rowgroup" colspan=(table.columns.len()) { bdi { (heading) } }
+                }
+                Row::Cells(cells) => {
+                    @for (index, cell) in cells.iter().enumerate() {
+                        @match cell {
+                            Cell::Value(text) if index == 0 => {
+                                th.words scope="row" { bdi { (text) } }
+                            }
+                            Cell::Value(text) => {
+                                td.words[index < table.words] { bdi { (text) } }
+                            }
+                            Cell::Missing(reason) => td.missing { (reason) },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+// Groups of bars with their values on top.
+
+import uPlot from "uplot";
+import { groupAxis } from "./axes";
+import type { BarData } from "./data";
+import { SCALES, formatRate } from "./scales";
+import { smallPlot, type Drawing } from "./small_plot";
+import { theme } from "./theme";
+
+/** Share of a group's place that its bars take. */
+const FILLED = 0.7;
+
+export function barChart(root: HTMLElement, data: BarData): Drawing {
+  const y = SCALES[data.y];
+  const last = data.groups.length - 1;
+  const values = data.series.map((s) => s.values.map((v) => (v === null ? null : y.place(v))));
+  const places = values.flat().filter((place) => place !== null);
+  return smallPlot(root, {
+    x: [-0.5, last + 0.5],
+    y: y.range(0, Math.max(...places)),
+    axes: [groupAxis(data.groups), y.axis()],
+    // Drawn below: uPlot's own bars do not stand side by side.
+    series: data.series.map(() => ({ paths: () => null, points: { show: false } })),
+    data: [data.groups.map((_, i) => i), ...values],
+    draw: (plot) => drawBars(plot, data),
+    tip: (index) => {
+      const known = data.series.filter((s) => s.values[index] != null);
+      return [
+        data.groups[index]!,
+        ...known.map((s) => `${s.label}: ${y.text(s.values[index]!)} per second`),
+      ];
+    },
+  });
+}
+
+function drawBars(plot: uPlot, data: BarData): void {
+  const { ctx } = plot;
+  const y = SCALES[data.y];
+  const width = FILLED / data.series.length;
+  const base = plot.valToPos(0, "y", true);
+  ctx.save();
+  ctx.textAlign = "center";
+  ctx.font = `${11 * uPlot.pxRatio}px system-ui, sans-serif`;
+  data.series.forEach((series, slot) => {
+    series.values.forEach((value, group) => {
+      if (value === null) return;
+      const from = group - FILLED / 2 + slot * width;
+      const left = plot.valToPos(from, "x", true);
+      const right = plot.valToPos(from + width * 0.94, "x", true);
+      const top = plot.valToPos(y.place(value), "y", true);
+      ctx.fillStyle = theme().lines[series.colour]!;
+      ctx.fillRect(left, top, right - left, base - top);
+      ctx.fillStyle = theme().text;
+      ctx.fillText(formatRate(value), (left + right) / 2, top - 4 * uPlot.pxRatio);
+    });
+  });
+  ctx.restore();
+}

@@ -1,0 +1,74 @@
+// Lines over one axis: rates and latencies by depth, by percentile, over time.
+
+import uPlot from "uplot";
+import type { Line, LineData } from "./data";
+import { SCALES } from "./scales";
+import { smallPlot, type Drawing } from "./small_plot";
+import { theme } from "./theme";
+
+/** Up to so many values each has a mark of its own. */
+const POINTS_MAX = 40;
+const KNEE_RADIUS = 7;
+
+export function lineChart(root: HTMLElement, data: LineData): Drawing {
+  const [x, y] = [SCALES[data.x], SCALES[data.y]];
+  const xs = data.xs.map(x.place);
+  const values = data.lines.map((line) => line.values.map((v) => (v === null ? null : y.place(v))));
+  const places = values.flat().filter((place) => place !== null);
+  return smallPlot(root, {
+    x: x.range(xs[0]!, xs[xs.length - 1]!),
+    y: y.range(least(places), most(places)),
+    axes: [x.axis(), y.axis()],
+    series: data.lines.map((line) => series(line, data)),
+    data: [xs, ...values],
+    draw: (plot) => data.lines.forEach((line, i) => markKnee(plot, line, xs, values[i]!)),
+    tip: (index) => {
+      const known = data.lines.filter((line) => line.values[index] != null);
+      if (known.length === 0) return [];
+      const said = known.map((line) => `${line.label}: ${y.text(line.values[index]!)}`);
+      return [x.text(data.xs[index]!), ...said];
+    },
+  });
+}
+
+// Spreading a long series over the arguments of Math.min would overflow the stack.
+const least = (all: number[]) => all.reduce((a, b) => Math.min(a, b), Infinity);
+const most = (all: number[]) => all.reduce((a, b) => Math.max(a, b), -Infinity);
+
+function series(line: Line, data: LineData): uPlot.Series {
+  const colour = () => theme().lines[line.colour]!;
+  const each = data.dots || data.xs.length <= POINTS_MAX;
+  // A value between two gaps has no line to be seen by.
+  const alone = line.values.flatMap((value, i) =>
+    value != null && line.values[i - 1] == null && line.values[i + 1] == null ? [i] : [],
+  );
+  return {
+    stroke: colour,
+    width: 2,
+    dash: line.dashed ? [7, 4] : [],
+    ...(data.dots ? { paths: () => null } : {}),
+    points: {
+      show: each || alone.length > 0,
+      size: data.dots ? 4 : 5,
+      stroke: colour,
+      fill: colour,
+      ...(each ? {} : { filter: () => alone }),
+    },
+  };
+}
+
+/** A ring; the caption says what it means. */
+function markKnee(plot: uPlot, line: Line, xs: number[], places: (number | null)[]): void {
+  const place = line.knee === null ? null : places[line.knee];
+  if (place == null) return;
+  const { ctx } = plot;
+  const left = plot.valToPos(xs[line.knee!]!, "x", true);
+  const top = plot.valToPos(place, "y", true);
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = theme().lines[line.colour]!;
+  ctx.lineWidth = 2 * uPlot.pxRatio;
+  ctx.beginPath();
+  ctx.arc(left, top, KNEE_RADIUS * uPlot.pxRatio, 0, 2 * Math.PI);
+  ctx.stroke();
+  ctx.restore();
+}

@@ -1,0 +1,64 @@
+// What the axes of line and bar charts show: how a value becomes a place on a linear axis, which
+// ticks stand there, and what a value is called.
+
+import type uPlot from "uplot";
+import {
+  depthAxis,
+  latencyAxis,
+  logRateAxis,
+  percentileAxis,
+  rateAxis,
+  timeAxis,
+} from "./axes";
+import type { ScaleKind } from "./data";
+import { formatCount, formatNs } from "./format";
+
+export interface Scale {
+  place(value: number): number;
+  axis(): uPlot.Axis;
+  /** Ends of the axis around these places. */
+  range(low: number, high: number): [number, number];
+  text(value: number): string;
+}
+
+const exactly = (low: number, high: number): [number, number] => [low, Math.max(high, low + 1e-9)];
+
+function wholeDecades(low: number, high: number): [number, number] {
+  const from = Math.floor(low);
+  return [from, Math.max(Math.ceil(high), from + 1)];
+}
+
+const log10 = (value: number) => Math.log10(Math.max(value, 1));
+
+export const SCALES: Record<ScaleKind, Scale> = {
+  percentile: {
+    place: log10,
+    axis: percentileAxis,
+    range: exactly,
+    text: (x) => `${Number((100 - 100 / x).toFixed(Math.max(0, Math.floor(Math.log10(x)) - 1)))} %`,
+  },
+  depth: {
+    place: (depth) => Math.log2(depth),
+    axis: depthAxis,
+    range: (low, high) => [low - 0.2, high + 0.2],
+    text: (depth) => `${formatCount(depth)} in flight`,
+  },
+  latency_ns: { place: log10, axis: latencyAxis, range: wholeDecades, text: formatNs },
+  rate: {
+    place: (rate) => rate,
+    axis: rateAxis,
+    range: (_low, high) => [0, high * 1.1 || 1],
+    text: formatRate,
+  },
+  rate_log: { place: log10, axis: logRateAxis, range: wholeDecades, text: formatRate },
+  seconds: {
+    place: (seconds) => seconds,
+    axis: () => timeAxis("run"),
+    range: exactly,
+    text: (seconds) => `${seconds.toFixed(1)} s`,
+  },
+};
+
+export function formatRate(rate: number): string {
+  return formatCount(Number(rate >= 100 ? rate.toFixed(0) : rate.toPrecision(3)));
+}
