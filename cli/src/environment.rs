@@ -1,7 +1,17 @@
 //! The only place that reads environment variables and the user's folders.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// The arguments as typed; called through a link named `mongoperf`, as if its command had been.
+pub fn command_line() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let called_as = arguments.first().map(Path::new).and_then(Path::file_name);
+    if called_as.is_some_and(|name| name == "mongoperf") {
+        arguments.insert(1, "mongoperf".into());
+    }
+    arguments
+}
 
 /// What the environment says about where things are.
 #[derive(Debug)]

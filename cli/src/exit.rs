@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use seekscope_disk::DiskError;
+use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
@@ -15,6 +17,11 @@ pub struct Interrupted(pub &'static str);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// A threshold that the user set was missed.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct ThresholdMissed(pub String);
 
 /// The measurement contradicts itself.
 #[derive(Debug, thiserror::Error)]
@@ -43,9 +50,25 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         Some(4)
     } else if cause.is::<Inconsistent>() {
         Some(5)
+    } else if cause.is::<ThresholdMissed>() {
+        Some(6)
+    } else if let Some(error) = cause.downcast_ref::<MongoperfError>() {
+        Some(error.exit_code())
+    } else if let Some(error) = cause.downcast_ref::<DiskError>() {
+        code_of_disk_error(error)
     } else if cause.is::<Interrupted>() {
         Some(130)
     } else {
         None
+    }
+}
+
+fn code_of_disk_error(error: &DiskError) -> Option<u8> {
+    match error {
+        DiskError::InvalidJob(_) | DiskError::NotADirectory(_) | DiskError::NotAFile(_) => Some(2),
+        DiskError::LiveDatabase { .. } => Some(3),
+        DiskError::NotPermitted(_) | DiskError::ReadOnly(_) => Some(4),
+        DiskError::Interrupted => Some(130),
+        _ => None,
     }
 }

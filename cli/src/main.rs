@@ -7,9 +7,12 @@
 
 mod args;
 mod clean;
+mod disk;
 mod doctor;
 mod environment;
 mod exit;
+mod mongoperf_command;
+mod output;
 mod process_title;
 mod progress;
 mod report_command;
@@ -27,7 +30,7 @@ use environment::Environment;
 use progress::Progress;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::parse_from(environment::command_line());
     let arguments = doctor::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
     match run(&cli.command, arguments) {
@@ -47,6 +50,11 @@ fn run(command: &Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
             runtime()?.block_on(doctor::run(args, &environment, arguments))
         }
+        Command::Disk(args) => {
+            clean::offer(&environment, Progress::new(args.output().quiet))?;
+            runtime()?.block_on(disk::run(args, &environment, arguments))
+        }
+        Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(args)),
         Command::Report(args) => report_command::run(args),
         Command::Clean(args) => clean::run(args, &environment),
     }

@@ -1,22 +1,39 @@
 //! `seekscope report`: a run shown again, from its directory alone.
 
 use anyhow::Result;
-use seekscope_run::RunDirectory;
+use seekscope_run::{RunDirectory, RunDocument};
 
 use crate::args::ReportArgs;
-use crate::doctor::Results;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::{disk, doctor};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
     let (directory, document) = RunDirectory::open(&args.run)?;
+    if document.command == "disk" {
+        return show_disk(args, directory, document);
+    }
     if document.phases.is_empty() {
         let why = document.outcome_reason.unwrap_or_default();
         return Err(Usage(format!("{} measured nothing: {why}", args.run.display())).into());
     }
     let mut session = Session::reopen(directory, document);
-    let results = Results::derive(&mut session)?;
+    let results = doctor::Results::derive(&mut session)?;
+    results.show(&session, &args.output, Progress::new(args.output.quiet))
+}
+
+fn show_disk(args: &ReportArgs, directory: RunDirectory, document: RunDocument) -> Result<()> {
+    if document
+        .disk
+        .as_ref()
+        .is_none_or(|disk| disk.steps.is_empty())
+    {
+        let why = document.outcome_reason.unwrap_or_default();
+        return Err(Usage(format!("{} measured nothing: {why}", args.run.display())).into());
+    }
+    let mut session = Session::reopen(directory, document);
+    let results = disk::Results::derive(&mut session)?;
     results.show(&session, &args.output, Progress::new(args.output.quiet))
 }

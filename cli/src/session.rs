@@ -159,7 +159,7 @@ impl Session {
         self.document.outcome = outcome;
         self.document.outcome_reason = reason;
         self.document.ended_ns = Some(monotonic_ns());
-        self.directory.finish_io()?;
+        self.directory.finish_records()?;
         self.name_files()?;
         self.save()
     }

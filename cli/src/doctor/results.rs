@@ -1,15 +1,14 @@
 //! What a run's records say, derived anew from the run directory each time: by `doctor` at its end
 //! and by `report` later, so that both always agree.
 
-use std::io::Write;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_pattern::{PhaseAnalysis, analyse};
 use seekscope_report::{ReportInput, html, terminal};
 
 use super::comparison::{Analysed, compare};
 use super::{findings, summary};
 use crate::args::OutputArgs;
+use crate::output;
 use crate::progress::Progress;
 use crate::session::{Records, Session};
 
@@ -59,28 +58,15 @@ impl Results {
     }
 
     /// Prints tables, or JSON, on stdout.
-    pub fn show(&self, session: &Session, output: &OutputArgs, progress: Progress) -> Result<()> {
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         let report = session.directory.report_path();
-        if output.json {
+        if args.json {
             let run_dir = session.directory.path().display().to_string();
-            print_json(&summary::document(&session.document, &run_dir))?;
+            output::print_json(&summary::document(&session.document, &run_dir))?;
         } else {
-            print(&terminal::render(&self.input(session), progress.width()))?;
+            output::print(&terminal::render(&self.input(session), progress.width()))?;
         }
         progress.say(format!("Report: {}", report.display()));
         Ok(())
-    }
-}
-
-/// Prints one JSON document.
-fn print_json(value: &serde_json::Value) -> Result<()> {
-    print(&format!("{value:#}\n"))
-}
-
-fn print(text: &str) -> Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // The reader of a pipe (head, less) may have had enough: that is success.
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.context("cannot write to stdout"),
     }
 }

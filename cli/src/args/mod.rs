@@ -1,9 +1,15 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
+mod disk;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+pub use disk::{
+    AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
+    ProfileName, Rw, SurveyArgs, SurveyEngine,
+};
 use seekscope_run::units::{parse_bytes, parse_duration};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
@@ -24,6 +30,8 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Doctor(DoctorArgs),
+    Disk(Box<DiskArgs>),
+    Mongoperf(MongoperfArgs),
     Report(ReportArgs),
     Clean(CleanArgs),
 }

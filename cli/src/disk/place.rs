@@ -1,0 +1,234 @@
+//! Where it is measured: checks before anything is written, the file, and what lies around it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use seekscope_disk::{Contents, DiskError, FillOptions, Job, TestFile, probe_direct, safety};
+use seekscope_run::units::{format_bytes, format_ns};
+use seekscope_run::{DeviceFacts, Disk, DiskMeasurement, HostFacts, Surroundings};
+use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec, Workspace};
+
+use crate::args::{EmulatedDisk, PlaceArgs};
+use crate::environment::Environment;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Beside a database: this many operations per second and no more.
+const RATE_PER_S_BESIDE_DATABASE: f64 = 200.0;
+const FILL_BYTES_PER_S_BESIDE_DATABASE: u64 = 20_000_000;
+const FILE_BYTES: u64 = 4 << 30;
+const FILE_BYTES_BESIDE_DATABASE: u64 = 256 << 20;
+/// Smaller files fit into the caches of disks and controllers.
+const FILE_BYTES_MIN: u64 = 64 << 20;
+
+/// What was asked for, and found out before anything was written.
+#[derive(Debug)]
+pub struct Place {
+    directory: PathBuf,
+    existing: Option<TestFile>,
+    file_bytes: u64,
+    beside_database: bool,
+    seed: u64,
+    device: DeviceFacts,
+}
+
+impl Place {
+    /// Refuses what cannot or should not be measured. Nothing has been made yet.
+    pub fn check(directory: &Path, args: &PlaceArgs) -> Result<Self> {
+        let existing = match &args.read_existing {
+            Some(path) => Some(TestFile::open_existing(path)?),
+            None => None,
+        };
+        let asked = args.read_existing.as_deref().unwrap_or(directory);
+        let path = asked
+            .canonicalize()
+            .with_context(|| format!("cannot examine {}", asked.display()))?;
+        let folder = match &existing {
+            Some(_) => path.parent().unwrap_or(Path::new("/")).to_path_buf(),
+            None => path.clone(),
+        };
+        if existing.is_none() && !folder.is_dir() {
+            return Err(DiskError::NotADirectory(path).into());
+        }
+        if !args.next_to_database {
+            safety::check_no_database(&folder, Path::new("/proc"))?;
+        }
+        let file_bytes = match &existing {
+            Some(file) => file.bytes(),
+            None => file_bytes(&folder, args)?,
+        };
+        let device = DeviceFacts::of_path(Path::new("/"), &path)
+            .with_context(|| format!("cannot look at {}", path.display()))?;
+        Ok(Self {
+            directory: folder,
+            existing,
+            file_bytes,
+            beside_database: args.next_to_database,
+            seed: args.seed,
+            device,
+        })
+    }
+
+    /// Rate that no job may exceed.
+    pub fn rate_per_s_max(&self) -> Option<f64> {
+        self.beside_database.then_some(RATE_PER_S_BESIDE_DATABASE)
+    }
+
+    /// Refuses a job that cannot run here, before anything is written.
+    pub fn check_job(&self, job: &Job) -> Result<()> {
+        if let Some(file) = &self.existing {
+            job.check_on(file)?;
+        }
+        Ok(job.check(self.file_bytes)?)
+    }
+
+    /// Notes in the run what is known of the place.
+    pub fn describe(&self, session: &mut Session) {
+        let host = HostFacts::read(Path::new("/"));
+        let root = Path::new("/");
+        let measurement = DiskMeasurement {
+            existing_file: self
+                .existing
+                .as_ref()
+                .map(|f| f.path().display().to_string()),
+            file_bytes: self.file_bytes,
+            surroundings: Surroundings::read(root, &self.directory, &self.device, &host),
+            clock_read_ns: seekscope_disk::clock_read_ns(),
+            ..DiskMeasurement::default()
+        };
+        session.document.host = Some(host);
+        session.document.device = Some(self.device.clone());
+        session.document.disk = Some(measurement);
+    }
+
+    /// What will be written, said before it is.
+    pub fn announcement(&self, writes_more: &str) -> String {
+        match &self.existing {
+            Some(file) => format!(
+                "Reads {} ({}); nothing is written to it.",
+                file.path().display(),
+                format_bytes(self.file_bytes)
+            ),
+            None => format!(
+                "Writes {} into a file without a name in {}{writes_more}; it is gone afterwards, however this ends.",
+                format_bytes(self.file_bytes),
+                self.directory.display()
+            ),
+        }
+    }
+
+    /// The file, made and filled if it is ours. `until` bounds the time of filling.
+    pub fn file(
+        self,
+        measurement: &mut DiskMeasurement,
+        until: Option<Instant>,
+        progress: Progress,
+        cancel: &AtomicBool,
+    ) -> Result<TestFile> {
+        let file = match self.existing {
+            Some(file) => file,
+            None => {
+                let size = format_bytes(self.file_bytes);
+                let step = progress.counted(
+                    format!("filling {size} with incompressible data, MiB"),
+                    self.file_bytes >> 20,
+                );
+                let mut fill = FillOptions::new(Contents::Random { seed: self.seed });
+                fill.until = until;
+                if self.beside_database {
+                    fill.bytes_per_s = Some(FILL_BYTES_PER_S_BESIDE_DATABASE);
+                }
+                let started = Instant::now();
+                let mut written = |bytes: u64| step.at(bytes >> 20);
+                let file =
+                    TestFile::create(&self.directory, self.file_bytes, fill, &mut written, cancel)?;
+                measurement.written_bytes = file.bytes();
+                note_short_fill(progress, &file, self.file_bytes, started.elapsed());
+                file
+            }
+        };
+        measurement.file_bytes = file.bytes();
+        measurement.direct = probe_direct(&file)?;
+        Ok(file)
+    }
+}
+
+fn note_short_fill(progress: Progress, file: &TestFile, wanted_bytes: u64, took: Duration) {
+    if file.bytes() < wanted_bytes {
+        let took_ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        progress.say(format!(
+            "  the file is {} instead of {}: this disk took {} for that much",
+            format_bytes(file.bytes()),
+            format_bytes(wanted_bytes),
+            format_ns(took_ns)
+        ));
+    }
+}
+
+fn file_bytes(directory: &Path, args: &PlaceArgs) -> Result<u64> {
+    if let Some(bytes) = args.size {
+        let least = 1 << 20;
+        if bytes < least {
+            let why = format!(
+                "--size {bytes} is too small to measure a disk with; at least 1 MiB is needed"
+            );
+            return Err(DiskError::InvalidJob(why).into());
+        }
+        safety::check_space(directory, bytes)?;
+        return Ok(bytes);
+    }
+    let wanted = match args.next_to_database {
+        true => FILE_BYTES_BESIDE_DATABASE,
+        false => FILE_BYTES,
+    };
+    // Half of what may be used: the journal steps write too, and so do others.
+    let bytes = wanted.min(safety::spare_bytes(directory)? / 2);
+    let bytes = bytes / FILE_BYTES_MIN * FILE_BYTES_MIN;
+    safety::check_space(directory, bytes.max(FILE_BYTES_MIN))?;
+    Ok(bytes.max(FILE_BYTES_MIN))
+}
+
+/// This process on a slow disk, as long as it lives.
+pub struct Emulation {
+    slow_disk: SlowDisk,
+    /// Holds the lease by which a killed run is cleaned up.
+    _workspace: Workspace,
+}
+
+impl Emulation {
+    /// Slows this process down if asked to.
+    pub fn begin(
+        args: &PlaceArgs,
+        place: &Place,
+        session: &mut Session,
+        environment: &Environment,
+    ) -> Result<Option<Self>> {
+        if args.emulate_disk != Some(EmulatedDisk::Hdd) {
+            return Ok(None);
+        }
+        let tree = CgroupTree::discover(Path::new("/proc"));
+        let mut workspace = Workspace::create(session.directory.path(), &environment.lease_folder)?;
+        let mut slow_disk = SlowDisk::create(
+            &tree,
+            &SlowDiskSpec::hdd(),
+            &place.device,
+            workspace.unique_name(),
+        )?;
+        workspace.record_cgroup(Some(slow_disk.group()))?;
+        slow_disk.add_process(std::process::id())?;
+        if let Some(measurement) = &mut session.document.disk {
+            measurement.disk = slow_disk.disk();
+        }
+        Ok(Some(Self {
+            slow_disk,
+            _workspace: workspace,
+        }))
+    }
+
+    /// What is emulated.
+    pub fn disk(&self) -> Disk {
+        self.slow_disk.disk()
+    }
+}

@@ -1,0 +1,236 @@
+//! `seekscope disk predict`: what a trace or an order of blocks costs on a disk that was measured.
+
+use anyhow::Result;
+use seekscope_disk::model::{
+    Access, Order, PredictOptions, Prediction, Region, accesses_of_trace, predict,
+    without_think_time,
+};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{DeviceModel, RunDirectory};
+use serde_json::{Value, json};
+
+use super::results::load_model;
+use crate::args::PredictArgs;
+use crate::exit::Usage;
+use crate::output;
+
+/// Synthetic orders are lists in memory.
+const BLOCKS_MAX: u64 = 50_000_000;
+
+/// What is predicted, and what is known of how long it took elsewhere.
+struct Work {
+    accesses: Vec<Access>,
+    file_bytes: Vec<(u32, u64)>,
+    notes: Vec<String>,
+    /// Of a trace: from its first call to the end of its last, where it was recorded.
+    recorded_ns: Option<u64>,
+    about: String,
+}
+
+/// Runs the command.
+pub fn run(args: &PredictArgs) -> Result<()> {
+    let (model, _, document) = load_model(&args.model)?;
+    let memory_bytes = document.host.map_or(8 << 30, |h| h.memory_bytes);
+    let mut options = PredictOptions::with_memory(memory_bytes);
+    options.cache_bytes = args.cache.unwrap_or(memory_bytes / 2);
+    let mut work = match (&args.trace, &args.order) {
+        (Some(run), _) => trace(run)?,
+        (None, Some(order)) => synthetic(order, args)?,
+        (None, None) => return Err(Usage("name a --trace or an --order".into()).into()),
+    };
+    if work.accesses.is_empty() {
+        return Err(Usage(format!(
+            "{} holds no reads or writes to predict",
+            work.about
+        ))
+        .into());
+    }
+    options.file_bytes.extend(work.file_bytes.iter().copied());
+    let as_recorded = predict(&model, &work.accesses, &options);
+    without_think_time(&mut work.accesses);
+    let disk_alone = predict(&model, &work.accesses, &options);
+    if args.output.json {
+        output::print_json(&document_of(args, &model, &work, &as_recorded, &disk_alone))
+    } else {
+        output::print(&text(&model, &work, &as_recorded, &disk_alone))
+    }
+}
+
+fn trace(run: &std::path::Path) -> Result<Work> {
+    let (directory, _) = RunDirectory::open(run)?;
+    let mut events = Vec::new();
+    directory.for_each_event(|event| events.push(*event))?;
+    let first_ns = events.iter().map(|e| e.t_ns).min();
+    let last_ns = events.iter().map(|e| e.t_ns + e.latency_ns).max();
+    let converted = accesses_of_trace(&events);
+    let mut notes = Vec::new();
+    if converted.unknown_offset > 0 {
+        let count = format_count(converted.unknown_offset);
+        notes.push(format!(
+            "{count} calls were left out: their offset in the file is unknown"
+        ));
+    }
+    let files = directory.files()?;
+    Ok(Work {
+        accesses: converted.accesses,
+        file_bytes: files.iter().map(|f| (f.file_id, f.size_bytes)).collect(),
+        notes,
+        recorded_ns: first_ns.zip(last_ns).map(|(first, last)| last - first),
+        about: format!("the trace in {}", run.display()),
+    })
+}
+
+fn synthetic(text: &str, args: &PredictArgs) -> Result<Work> {
+    let order = parse_order(text)?;
+    let blocks = args.region / args.bs.max(1);
+    if args.bs == 0 || blocks == 0 || blocks > BLOCKS_MAX {
+        return Err(Usage(format!(
+            "--region {} in blocks of {} makes {blocks} blocks; from 1 to {BLOCKS_MAX} can be predicted",
+            args.region, args.bs
+        ))
+        .into());
+    }
+    let region = Region {
+        file: 0,
+        offset: 0,
+        blocks,
+        block_bytes: args.bs,
+    };
+    let mut accesses = region.reads(order, args.seed);
+    accesses.iter_mut().for_each(|a| a.direct = args.direct);
+    let how = if args.direct {
+        "direct"
+    } else {
+        "through a cold page cache"
+    };
+    Ok(Work {
+        accesses,
+        file_bytes: vec![(0, args.region)],
+        notes: Vec::new(),
+        recorded_ns: None,
+        about: format!(
+            "{} in blocks of {}, {text}, {how}",
+            format_bytes(args.region),
+            format_bytes(args.bs)
+        ),
+    })
+}
+
+fn parse_order(text: &str) -> Result<Order> {
+    let counted = |name: &str| {
+        let number = text.strip_prefix(name)?.strip_prefix(':')?;
+        number.parse::<u64>().ok().filter(|n| *n > 0)
+    };
+    match text {
+        "sequential" => return Ok(Order::Sequential),
+        "shuffled" => return Ok(Order::Shuffled),
+        "backwards" => return Ok(Order::Backwards),
+        _ => {}
+    }
+    if let Some(n) = counted("runs") {
+        return Ok(Order::Runs(n));
+    }
+    if let Some(n) = counted("every") {
+        return Ok(Order::EveryNth(n));
+    }
+    Err(Usage(format!(
+        "`{text}` is not an order: write sequential, shuffled, backwards, runs:8 or every:8"
+    ))
+    .into())
+}
+
+fn document_of(
+    args: &PredictArgs,
+    model: &DeviceModel,
+    work: &Work,
+    as_recorded: &Prediction,
+    disk_alone: &Prediction,
+) -> Value {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    json!({
+        "schema": "seekscope/disk-predict/1",
+        "command": "disk predict",
+        "outcome": "ok",
+        "run_dir": args.model.display().to_string(),
+        "summary": {
+            "about": work.about,
+            "disk": model.disk,
+            "fit_error": model.fit_error,
+            "accesses": work.accesses.len(),
+            "predicted_s": seconds(as_recorded.elapsed_ns),
+            "predicted_without_think_time_s": seconds(disk_alone.elapsed_ns),
+            "recorded_s": work.recorded_ns.map(seconds),
+            "device_requests": as_recorded.device_requests,
+            "device_bytes": as_recorded.device_bytes,
+            "cached_bytes": as_recorded.cached_bytes,
+            "by_class": disk_alone.by_class,
+            "not_modelled": as_recorded.unmodelled.iter().chain(&work.notes).collect::<Vec<_>>(),
+        },
+        "findings": [],
+    })
+}
+
+fn text(
+    model: &DeviceModel,
+    work: &Work,
+    as_recorded: &Prediction,
+    disk_alone: &Prediction,
+) -> String {
+    let mut lines = vec![
+        format!("{} on {}", capitalised(&work.about), model.disk),
+        format!(
+            "  {} accesses: {} predicted",
+            format_count(work.accesses.len() as u64),
+            format_ns(as_recorded.elapsed_ns)
+        ),
+    ];
+    if let Some(recorded_ns) = work.recorded_ns {
+        lines.push(format!(
+            "  recorded: {}; without the time between the calls: {} predicted",
+            format_ns(recorded_ns),
+            format_ns(disk_alone.elapsed_ns)
+        ));
+    }
+    lines.push(format!(
+        "  {} requests and {} from the disk; {} found in the page cache",
+        format_count(as_recorded.device_requests),
+        format_bytes(as_recorded.device_bytes),
+        format_bytes(as_recorded.cached_bytes)
+    ));
+    for class in &disk_alone.by_class {
+        lines.push(format!(
+            "  {}: {} accesses, {}, {}",
+            class.class,
+            format_count(class.accesses),
+            format_bytes(class.bytes),
+            format_ns(class.elapsed_ns)
+        ));
+    }
+    let notes = as_recorded.unmodelled.iter().chain(&work.notes);
+    lines.extend(notes.map(|note| format!("  Not in it: {note}")));
+    lines.join("\n") + "\n"
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read() {
+        assert_eq!(parse_order("runs:8").unwrap(), Order::Runs(8));
+        assert_eq!(parse_order("every:3").unwrap(), Order::EveryNth(3));
+        assert_eq!(parse_order("shuffled").unwrap(), Order::Shuffled);
+        for wrong in [
+            "", "runs", "runs:", "runs:0", "runs:-1", "random", "runs:8x",
+        ] {
+            assert!(parse_order(wrong).is_err(), "{wrong}");
+        }
+    }
+}

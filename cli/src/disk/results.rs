@@ -1,0 +1,219 @@
+//! What a disk run's records say, derived anew from the run directory each time: by `disk` at its
+//! end and by `report` later.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+use seekscope_disk::model::{self, Order, PredictOptions, Region};
+use seekscope_report::disk::{
+    DiskReportInput, OrderPrediction, SecondPoint, histogram_key, html, terminal,
+};
+use seekscope_run::{
+    DeviceModel, DiskMeasurement, DiskStep, Interval, Limitation, RunDirectory, StepGroup,
+    parse_tag,
+};
+
+use super::summary;
+use crate::args::OutputArgs;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// The model must be right to this share for the survey's own orders, or the run says so.
+const PREDICTION_ERROR_MAX: f64 = 0.25;
+
+/// See the module.
+pub struct Results {
+    histograms: BTreeMap<String, Histogram<u64>>,
+    seconds: Vec<SecondPoint>,
+    predictions: Vec<OrderPrediction>,
+}
+
+impl Results {
+    /// Reads the records, makes the model, fills in the summary, writes `report.html`.
+    pub fn derive(session: &mut Session) -> Result<Self> {
+        let predictions = make_model(session);
+        let results = Self {
+            histograms: histograms(&session.directory)?,
+            seconds: session
+                .directory
+                .intervals()?
+                .into_iter()
+                .map(second)
+                .collect(),
+            predictions,
+        };
+        if let Some(measurement) = &session.document.disk {
+            session.document.summary = summary::summary(measurement, &results.predictions);
+        }
+        session.save()?;
+        session
+            .directory
+            .save_report(&html(&results.input(session)))?;
+        Ok(results)
+    }
+
+    fn input<'a>(&'a self, session: &'a Session) -> DiskReportInput<'a> {
+        DiskReportInput {
+            document: &session.document,
+            histograms: &self.histograms,
+            seconds: &self.seconds,
+            predictions: &self.predictions,
+        }
+    }
+
+    /// Prints tables, or JSON, on stdout.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        if args.json {
+            let run_dir = session.directory.path().display().to_string();
+            output::print_json(&summary::document(&session.document, &run_dir))?;
+        } else {
+            output::print(&terminal(&self.input(session), progress.width()))?;
+        }
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
+        Ok(())
+    }
+}
+
+/// The distributions of the run by the report's keys.
+fn histograms(directory: &RunDirectory) -> Result<BTreeMap<String, Histogram<u64>>> {
+    let by_tag = directory.latency_histograms()?;
+    let keyed = by_tag.into_iter().filter_map(|(tag, histogram)| {
+        let (step, operation) = parse_tag(&tag)?;
+        Some((histogram_key(&step, &operation), histogram))
+    });
+    Ok(keyed.collect())
+}
+
+fn second(interval: Interval) -> SecondPoint {
+    // With a schedule, what a caller would have waited.
+    let latency = interval.response.unwrap_or(interval.latency);
+    SecondPoint {
+        step: interval.step,
+        operation: interval.operation,
+        t_ns: interval.t_ns,
+        duration_ns: interval.duration_ns,
+        count: interval.count,
+        p50_ns: latency.p50_ns,
+        p99_ns: latency.p99_ns,
+    }
+}
+
+/// Fits the model to a survey's steps and tries it on the orders that were measured.
+fn make_model(session: &mut Session) -> Vec<OrderPrediction> {
+    let document = &mut session.document;
+    let (Some(measurement), Some(device)) = (&mut document.disk, &document.device) else {
+        return Vec::new();
+    };
+    if measurement.profile == "job" {
+        return Vec::new();
+    }
+    let direct = measurement.direct.real;
+    match model::fit(&measurement.steps, device, device.request_bytes_max, direct) {
+        Ok(mut fitted) => {
+            if measurement.disk.is_emulated() {
+                fitted.disk = format!("{}, {}", fitted.disk, measurement.disk.label());
+            }
+            let predictions = order_predictions(measurement, &fitted);
+            measurement.model = Some(fitted);
+            note_bad_predictions(session, &predictions);
+            predictions
+        }
+        Err(error) => {
+            session.limit(Limitation {
+                what: "no device model was made".into(),
+                why: error.to_string(),
+                remedy: "let the survey run to its end".into(),
+            });
+            Vec::new()
+        }
+    }
+}
+
+fn order_predictions(measurement: &DiskMeasurement, model: &DeviceModel) -> Vec<OrderPrediction> {
+    let orders = measurement
+        .steps
+        .iter()
+        .filter(|s| s.group == StepGroup::Order);
+    orders
+        .filter_map(|step| order_prediction(measurement, model, step))
+        .collect()
+}
+
+/// The same number of blocks in the same order, from a cold cache.
+fn order_prediction(
+    measurement: &DiskMeasurement,
+    model: &DeviceModel,
+    step: &DiskStep,
+) -> Option<OrderPrediction> {
+    let outcome = step.main()?;
+    let facts = &outcome.job;
+    if outcome.operations() == 0 || facts.rate_per_s.is_some() {
+        return None;
+    }
+    let order = match facts.run_blocks {
+        None => Order::Sequential,
+        Some(1) => Order::Shuffled,
+        Some(n) => Order::Runs(n),
+    };
+    let region = Region {
+        file: 0,
+        offset: 0,
+        blocks: measurement.file_bytes / facts.block_bytes,
+        block_bytes: facts.block_bytes,
+    };
+    let mut accesses = region.reads(order, 1);
+    accesses.truncate(usize::try_from(outcome.operations()).ok()?);
+    let mut options = PredictOptions::with_memory(measurement.file_bytes.saturating_mul(2));
+    options.file_bytes.insert(0, measurement.file_bytes);
+    let predicted_ns = model::predict(model, &accesses, &options).elapsed_ns;
+    Some(OrderPrediction {
+        name: step.name.clone(),
+        measured_per_s: outcome.iops(),
+        predicted_per_s: accesses.len() as f64 * 1e9 / predicted_ns.max(1) as f64,
+    })
+}
+
+fn note_bad_predictions(session: &mut Session, predictions: &[OrderPrediction]) {
+    let off = |p: &&OrderPrediction| {
+        (p.predicted_per_s / p.measured_per_s - 1.0).abs() > PREDICTION_ERROR_MAX
+    };
+    let bad: Vec<String> = predictions
+        .iter()
+        .filter(off)
+        .map(|p| {
+            format!(
+                "{}: predicted {:.0}/s, measured {:.0}/s",
+                p.name, p.predicted_per_s, p.measured_per_s
+            )
+        })
+        .collect();
+    if !bad.is_empty() {
+        session.limit(Limitation {
+            what: "the device model is off by more than a quarter for orders that were measured".into(),
+            why: bad.join("; "),
+            remedy: "the disk may have changed its speed during the run: run it again when the host is quiet, or with --profile full".into(),
+        });
+    }
+}
+
+/// Opens the run of a survey for its model.
+pub fn load_model(
+    run: &Path,
+) -> Result<(DeviceModel, DiskMeasurement, seekscope_run::RunDocument)> {
+    let (_directory, document) = RunDirectory::open(run)?;
+    let missing = || {
+        crate::exit::Usage(format!(
+            "{} holds no device model; name a run of `seekscope disk`",
+            run.display()
+        ))
+    };
+    let measurement = document.disk.clone().ok_or_else(missing)?;
+    let model = measurement.model.clone().ok_or_else(missing)?;
+    Ok((model, measurement, document))
+}

@@ -1,0 +1,138 @@
+//! The figures of a disk run as JSON: `summary` of `run.json` and of `--json`. Names are stable;
+//! see `docs/schema/disk.schema.json`.
+
+use seekscope_report::disk::{OrderPrediction, sentences};
+use seekscope_run::{DiskMeasurement, DiskStep, JobOutcome, LatencySummary, RunDocument};
+use serde_json::{Map, Value, json};
+
+/// Builds it: of a survey all steps, of a single job its figures.
+pub fn summary(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
+    let common = json!({
+        "profile": measurement.profile,
+        "direct": measurement.direct.real,
+        "direct_evidence": measurement.direct.evidence,
+        "disk": measurement.disk.label(),
+        "emulated": measurement.disk.is_emulated(),
+        "file_bytes": measurement.file_bytes,
+        "existing_file": measurement.existing_file,
+        "written_bytes": measurement.written_bytes,
+        "clock_read_ns": measurement.clock_read_ns,
+        "surroundings": measurement.surroundings,
+    });
+    let own = match measurement.profile.as_str() {
+        "job" => measurement
+            .steps
+            .first()
+            .and_then(job)
+            .unwrap_or(Value::Null),
+        _ => survey(measurement, predictions),
+    };
+    merged(common, own)
+}
+
+fn merged(first: Value, second: Value) -> Value {
+    let mut all = Map::new();
+    for part in [first, second] {
+        if let Value::Object(fields) = part {
+            all.extend(fields);
+        }
+    }
+    Value::Object(all)
+}
+
+/// The document printed by `--json`.
+pub fn document(run: &RunDocument, run_dir: &str) -> Value {
+    json!({
+        "schema": "seekscope/disk/1",
+        "command": run.command,
+        "outcome": run.outcome,
+        "outcome_reason": run.outcome_reason,
+        "run_dir": run_dir,
+        "host": run.host,
+        "device": run.device,
+        "limitations": run.limitations,
+        "summary": run.summary,
+        "findings": run.findings,
+    })
+}
+
+fn survey(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
+    let meanings = sentences(measurement);
+    json!({
+        "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
+        "model": measurement.model,
+        "predictions": predictions.iter().map(|p| json!({
+            "name": p.name,
+            "measured_per_s": p.measured_per_s,
+            "predicted_per_s": p.predicted_per_s,
+        })).collect::<Vec<_>>(),
+        "meaning": meanings.iter().map(|(about, text)| json!({
+            "about": about,
+            "text": text,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn step(step: &DiskStep) -> Value {
+    merged(
+        json!({
+            "name": step.name,
+            "group": step.group,
+            "device_read_bytes": step.device_read_bytes,
+            "io_pressure": step.io_pressure,
+            "load_1m": step.load_1m,
+        }),
+        step.main().map(outcome).unwrap_or_default(),
+    )
+}
+
+fn job(step: &DiskStep) -> Option<Value> {
+    let main = step.main()?;
+    // Whether direct I/O was asked for and real stands at the top.
+    let mut figures = outcome(main);
+    if let Value::Object(fields) = &mut figures {
+        fields.remove("direct");
+    }
+    Some(figures)
+}
+
+fn outcome(outcome: &JobOutcome) -> Value {
+    let main = match outcome.reads.operations {
+        0 => &outcome.writes,
+        _ => &outcome.reads,
+    };
+    json!({
+        "access": outcome.job.access,
+        "engine": outcome.job.engine,
+        "block_bytes": outcome.job.block_bytes,
+        "depth": outcome.job.depth,
+        "threads": outcome.job.threads,
+        "rate_per_s": outcome.job.rate_per_s,
+        "direct": outcome.job.direct,
+        "elapsed_s": outcome.elapsed_ns as f64 / 1e9,
+        "operations": outcome.operations(),
+        "iops": outcome.iops(),
+        "bytes_per_s": outcome.bytes_per_s(),
+        "latency_us": latency_us(&main.latency),
+        "service_us": main.service.as_ref().map(latency_us),
+        "write_latency_us": (outcome.writes.operations > 0).then(|| latency_us(&outcome.writes.latency)),
+        "sync_latency_us": (outcome.syncs.operations > 0).then(|| latency_us(&outcome.syncs.latency)),
+        "cpu_us_per_io": outcome.cpu_us_per_io(),
+        "behind": outcome.behind,
+        "engine_notes": outcome.engine_notes,
+    })
+}
+
+/// Percentiles where there are enough operations to speak of them, else null.
+fn latency_us(latency: &LatencySummary) -> Value {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let at_least = |count: u64, ns: u64| (latency.count >= count).then(|| us(ns));
+    json!({
+        "mean": latency.mean_ns / 1e3,
+        "p50": at_least(1, latency.p50_ns),
+        "p90": at_least(10, latency.p90_ns),
+        "p99": at_least(100, latency.p99_ns),
+        "p999": at_least(1000, latency.p999_ns),
+        "max": at_least(1, latency.max_ns),
+    })
+}

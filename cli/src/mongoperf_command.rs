@@ -1,0 +1,82 @@
+//! `seekscope mongoperf`, also under the name `mongoperf`: reads options from stdin, prints the
+//! lines of old on stdout and everything new on stderr.
+
+use std::io::{Write, stderr, stdout};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use seekscope_disk::mongoperf::{
+    self, CompatOptions, Ending, MongoperfError, Output, Report, Request, read_input,
+};
+
+use crate::args::MongoperfArgs;
+use crate::exit::Interrupted;
+use crate::signals;
+
+/// The seed of `--fixed-seed`: any will do, as long as it stays.
+const SEED: u64 = 1;
+
+/// Lines go out one by one: people and scripts watch them come.
+struct Streams;
+
+impl Output for Streams {
+    fn line(&mut self, text: &str) -> std::io::Result<()> {
+        let mut out = stdout().lock();
+        writeln!(out, "{text}")?;
+        out.flush()
+    }
+
+    fn notice(&mut self, text: &str) {
+        // A closed stderr is no reason to fail.
+        let _ = writeln!(stderr(), "mongoperf: {text}");
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: &MongoperfArgs) -> Result<()> {
+    let compat = CompatOptions {
+        mongoperf_mbs: args.mongoperf_mbs,
+        forever: args.forever,
+        keep_file: args.keep_file,
+        zero_fill: args.zero_fill,
+        sleep_shared: args.sleep_shared,
+        allow_cached: args.allow_cached,
+        read_around: args.read_around,
+        fixed_seed: args.fixed_seed.then_some(SEED),
+        zero_threads_ok: args.zero_threads_ok,
+        next_to_database: args.next_to_database,
+    };
+    seekscope_disk::end_process_on_bus_error();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&cancel);
+    let mut work = tokio::task::spawn_blocking(move || measure(compat, &flag));
+    let mut signal = "a signal";
+    let ended = tokio::select! {
+        biased;
+        name = signals::first() => {
+            cancel.store(true, Ordering::Relaxed);
+            signal = name;
+            work.await
+        }
+        ended = &mut work => ended,
+    };
+    let report = match ended.context("the measuring thread ended unexpectedly")? {
+        // The reader of a pipe (head, less) may have had enough: that is success.
+        Err(MongoperfError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            return Ok(());
+        }
+        other => other?,
+    };
+    match report.ending {
+        Ending::Complete => Ok(()),
+        Ending::Interrupted => Err(Interrupted(signal).into()),
+    }
+}
+
+fn measure(compat: CompatOptions, cancel: &AtomicBool) -> Result<Report, MongoperfError> {
+    let input = read_input(std::io::stdin())?;
+    let request = Request::new(&input, Path::new("."), compat);
+    mongoperf::run(&request, &mut Streams, cancel)
+}
