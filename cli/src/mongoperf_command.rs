@@ -70,7 +70,8 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
         other => other?,
     };
     match report.ending {
-        Ending::Complete => Ok(()),
+        // A failure came as an error above; its report is what there was until then.
+        Ending::Complete | Ending::Failed => Ok(()),
         Ending::Interrupted => Err(Interrupted(signal).into()),
     }
 }

@@ -51,6 +51,7 @@ impl Job {
                 rate_per_s: None,
                 poisson: false,
                 sync_each_write: false,
+                fresh_blocks: false,
                 sync_every_bytes: None,
                 advice: ReadAdvice::Normal,
                 window_bytes: None,

@@ -3,7 +3,6 @@
 
 mod plan;
 
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -179,8 +178,7 @@ impl<'a> Survey<'a> {
 
     fn evict(&self, question: &Question) -> Result<(), DiskError> {
         if question.wants_cold(self.options) {
-            seekscope_run::page_cache::evict(self.file.as_fd(), 0, self.file.bytes())
-                .map_err(DiskError::on("evict", self.file.path()))?;
+            self.file.evict()?;
         }
         Ok(())
     }

@@ -13,8 +13,9 @@ use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, Mode, OFlags, fadvise};
 use rustix::io::Errno;
+use seekscope_run::page_cache;
 
 use fill::fill;
 pub use fill::{Contents, FillOptions};
@@ -159,6 +160,17 @@ impl TestFile {
                     source,
                 },
             })
+    }
+
+    /// Brings its pages out of the page cache, as far as the kernel lets go of them. Of a file that
+    /// is not ours only those that need not be written first.
+    pub fn evict(&self) -> Result<(), DiskError> {
+        let evicted = if self.own {
+            page_cache::evict(&self.file, 0, self.bytes)
+        } else {
+            fadvise(&self.file, 0, None, Advice::DontNeed).map_err(io::Error::from)
+        };
+        evicted.map_err(DiskError::on("evict the pages of", &self.path))
     }
 
     /// Bytes that may be read.

@@ -111,6 +111,9 @@ pub struct JobFacts {
     /// Each write was followed by fdatasync, and counts with it as one operation.
     #[serde(default)]
     pub sync_each_write: bool,
+    /// Writes went to blocks that had never been written, so that each was allocated on the way.
+    #[serde(default)]
+    pub fresh_blocks: bool,
     /// fdatasync after so many bytes of writes.
     #[serde(default)]
     pub sync_every_bytes: Option<u64>,

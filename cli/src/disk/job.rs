@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_disk::survey::SurveyObserver;
-use seekscope_disk::{Job, Step, TestFile, step};
-use seekscope_run::{
-    AccessKind, DiskMeasurement, EngineKind, JobOutcome, ReadAdvice, StepGroup, page_cache,
-};
-use std::os::fd::AsFd;
+use seekscope_disk::{Job, Step, step};
+use seekscope_run::{AccessKind, DiskMeasurement, EngineKind, JobOutcome, ReadAdvice, StepGroup};
 
 use super::measurement::{self, Ended};
 use super::place::Place;
@@ -22,7 +19,7 @@ use crate::session::Session;
 
 /// Runs the command.
 pub async fn run(args: &JobArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
-    let place = Place::check(&args.directory, &args.place)?;
+    let mut place = Place::check(&args.directory, &args.place)?;
     let mut job = job(args);
     if let Some(most) = place.rate_per_s_max() {
         job.facts.rate_per_s = Some(job.facts.rate_per_s.map_or(most, |rate| rate.min(most)));
@@ -96,7 +93,10 @@ fn measure(
     if job.facts.engine == EngineKind::Mmap {
         seekscope_disk::end_process_on_bus_error();
     }
-    make_cold(&job, &file)?;
+    if !job.facts.direct && job.facts.engine != EngineKind::Null {
+        // What a job on the page cache reads must come from the disk at first.
+        file.evict()?;
+    }
     let name = name(&job);
     let expected = job.warm_up + job.runtime;
     let step = Step {
@@ -118,15 +118,6 @@ fn measure(
     } else {
         Ended::Complete
     })
-}
-
-/// Jobs on the page cache begin with nothing of the file in it, on an existing file only of what is
-/// clean: evicting writes nothing.
-fn make_cold(job: &Job, file: &TestFile) -> Result<()> {
-    if !job.facts.direct && job.facts.engine != EngineKind::Null {
-        page_cache::evict(file.as_fd(), 0, file.bytes())?;
-    }
-    Ok(())
 }
 
 fn name(job: &Job) -> String {

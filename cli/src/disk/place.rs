@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use seekscope_disk::{Contents, DiskError, FillOptions, Job, TestFile, probe_direct, safety};
 use seekscope_run::units::{format_bytes, format_ns};
-use seekscope_run::{DeviceFacts, Disk, DiskMeasurement, HostFacts, Surroundings};
+use seekscope_run::{DeviceFacts, Disk, DiskMeasurement, EngineKind, HostFacts, Surroundings};
 use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec, Workspace};
 
 use crate::args::{EmulatedDisk, PlaceArgs};
@@ -32,6 +32,8 @@ pub struct Place {
     beside_database: bool,
     seed: u64,
     device: DeviceFacts,
+    /// The job makes no I/O: nothing needs to be written.
+    without_contents: bool,
 }
 
 impl Place {
@@ -68,6 +70,7 @@ impl Place {
             beside_database: args.next_to_database,
             seed: args.seed,
             device,
+            without_contents: false,
         })
     }
 
@@ -77,7 +80,8 @@ impl Place {
     }
 
     /// Refuses a job that cannot run here, before anything is written.
-    pub fn check_job(&self, job: &Job) -> Result<()> {
+    pub fn check_job(&mut self, job: &Job) -> Result<()> {
+        self.without_contents = job.facts.engine == EngineKind::Null;
         if let Some(file) = &self.existing {
             job.check_on(file)?;
         }
@@ -111,6 +115,7 @@ impl Place {
                 file.path().display(),
                 format_bytes(self.file_bytes)
             ),
+            None if self.without_contents => "No I/O is made.".into(),
             None => format!(
                 "Writes {} into a file without a name in {}{writes_more}; it is gone afterwards, however this ends.",
                 format_bytes(self.file_bytes),
@@ -129,6 +134,9 @@ impl Place {
     ) -> Result<TestFile> {
         let file = match self.existing {
             Some(file) => file,
+            None if self.without_contents => {
+                TestFile::create_sparse(&self.directory, self.file_bytes)?
+            }
             None => {
                 let size = format_bytes(self.file_bytes);
                 let step = progress.counted(
@@ -150,7 +158,9 @@ impl Place {
             }
         };
         measurement.file_bytes = file.bytes();
-        measurement.direct = probe_direct(&file)?;
+        if !self.without_contents {
+            measurement.direct = probe_direct(&file)?;
+        }
         Ok(file)
     }
 }

@@ -80,6 +80,12 @@ fn operation_name(second: &Second<'_>) -> String {
     }
 }
 
+/// A count or bytes of a second, per second.
+fn per_s(count: u64, second: &Second<'_>) -> u64 {
+    let per_s = u128::from(count) * 1_000_000_000 / u128::from(second.duration_ns.max(1));
+    u64::try_from(per_s).unwrap_or(u64::MAX)
+}
+
 impl SurveyObserver for Records<'_> {
     fn step_begins(&mut self, name: &str, number: usize, total: usize, expected: Duration) {
         self.bar = None;
@@ -93,18 +99,11 @@ impl SurveyObserver for Records<'_> {
             self.failure.get_or_insert(error);
         }
         if self.line_per_second {
-            let per_s = second.tally.operations as f64 * 1e9 / second.duration_ns.max(1) as f64;
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a rate"
-            )]
-            let per_s = per_s.round() as u64;
             let latency = LatencySummary::of(&second.tally.latency);
             self.progress.say(format!(
                 "  {:>9}/s {:>10}/s  {}  p50 {:>8}  p99 {:>8}  max {:>8}",
-                format_count(per_s),
-                format_bytes(second.bytes * 1_000_000_000 / second.duration_ns.max(1)),
+                format_count(per_s(second.tally.operations, second)),
+                format_bytes(per_s(second.bytes, second)),
                 second.operation.name(),
                 format_ns(latency.p50_ns),
                 format_ns(latency.p99_ns),

@@ -44,6 +44,7 @@ pub(crate) fn step(
         rate_per_s: None,
         poisson: false,
         sync_each_write: access.writes(),
+        fresh_blocks: false,
         sync_every_bytes: None,
         advice: ReadAdvice::Normal,
         window_bytes: None,

@@ -287,7 +287,15 @@ impl Question {
                 job.facts.window_bytes = Some(window);
                 job
             }
-            Self::Journal { block, writers, .. } => journal(block, writers),
+            Self::Journal {
+                block,
+                writers,
+                fresh,
+            } => {
+                let mut job = journal(block, writers);
+                job.facts.fresh_blocks = fresh;
+                job
+            }
             Self::Checkpoint => journal(4 * KIB, 1),
             Self::Mmap { advice } => {
                 let mut job = Job::new(AccessKind::RandRead, EngineKind::Mmap);

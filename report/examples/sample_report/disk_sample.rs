@@ -135,6 +135,7 @@ fn random_read(block_bytes: u64) -> JobFacts {
         rate_per_s: None,
         poisson: false,
         sync_each_write: false,
+        fresh_blocks: false,
         sync_every_bytes: None,
         advice: ReadAdvice::Normal,
         window_bytes: None,
@@ -272,7 +273,10 @@ impl Maker {
                 for file in ["overwrite", "fresh"] {
                     let name = format!("journal {kib}k writers {writers} {file}");
                     let speed = speed(per_s / factor, p50_us * factor);
-                    let facts = commit(kib << 10, writers);
+                    let facts = JobFacts {
+                        fresh_blocks: file == "fresh",
+                        ..commit(kib << 10, writers)
+                    };
                     self.step(StepGroup::Journal, &name, 3, facts, speed);
                 }
             }
@@ -455,6 +459,7 @@ impl Maker {
             operations,
             bytes: operations * block_bytes,
             latency,
+            service: None,
         }
     }
 

@@ -38,6 +38,7 @@ impl MadeUp {
                 p999_ns: p50_ns * 3,
                 max_ns: p50_ns * 4,
             },
+            service: None,
         };
         let writes = job.access == AccessKind::Write;
         let none = OperationOutcome::default();
@@ -76,6 +77,7 @@ pub(super) fn random(block_bytes: u64, depth: u32) -> JobFacts {
         rate_per_s: None,
         poisson: false,
         sync_each_write: false,
+        fresh_blocks: false,
         sync_every_bytes: None,
         advice: ReadAdvice::Normal,
         window_bytes: None,

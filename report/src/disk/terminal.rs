@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::sections::{Section, fact_table, sections};
 use super::{DiskReportInput, reservations, sentences, tables};
-use crate::facts::{device_facts, host_facts};
+use crate::facts::{Fact, device_facts, host_facts};
 use crate::table::{Cell, Row, Table};
 use crate::terminal::{align_right, limitations, new_table, visible};
 
@@ -29,14 +29,11 @@ pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
     for section in sections(input).iter().filter(|s| !is_page_only(input, s)) {
         paragraph(&section_text(section, width));
     }
-    let facts = [
-        (
-            "MEASURED",
-            input.measurement().map(tables::measurement_facts),
-        ),
-        ("DISK", document.device.as_ref().map(device_facts)),
-        ("HOST", document.host.as_ref().map(host_facts)),
-    ];
+    let facts = if is_job(input) {
+        Vec::new()
+    } else {
+        facts(input)
+    };
     for (heading, facts) in facts {
         if let Some(facts) = facts {
             let known = facts
@@ -50,10 +47,30 @@ pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
     visible(text.trim_end()) + "\n"
 }
 
+/// What was measured, on what, where.
+fn facts(input: &DiskReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)> {
+    let document = input.document;
+    vec![
+        (
+            "MEASURED",
+            input.measurement().map(tables::measurement_facts),
+        ),
+        ("DISK", document.device.as_ref().map(device_facts)),
+        ("HOST", document.host.as_ref().map(host_facts)),
+    ]
+}
+
+/// A single job is asked for by people who know the host, many times in a row.
+fn is_job(input: &DiskReportInput<'_>) -> bool {
+    input.measurement().is_some_and(|m| m.profile == "job")
+}
+
 /// Seconds of short steps would fill screens; those of a long one are the point of it.
 fn is_page_only(input: &DiskReportInput<'_>, section: &Section) -> bool {
     let many_steps = || input.measurement().is_some_and(|m| m.steps.len() > 2);
-    PAGE_ONLY.contains(&section.id) || (section.id == "seconds" && many_steps())
+    PAGE_ONLY.contains(&section.id)
+        || (section.id == "seconds" && many_steps())
+        || (section.id == "surroundings" && is_job(input))
 }
 
 fn glance(figures: &[(&'static str, String)], width: u16) -> String {

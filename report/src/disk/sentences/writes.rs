@@ -3,9 +3,7 @@
 use seekscope_run::units::format_ns;
 use seekscope_run::{DiskMeasurement, LatencySummary, StepGroup};
 
-use super::super::steps::{
-    JournalFile, Measured, alone, commits, journal_file, of_group, p50_ns, p99_ns, ramps,
-};
+use super::super::steps::{Measured, alone, commits, of_group, p50_ns, p99_ns, ramps};
 use super::{block, counted};
 use crate::numbers::{format_mb, format_rate, format_times};
 
@@ -42,7 +40,7 @@ pub(super) fn group_commit(measurement: &DiskMeasurement) -> Option<String> {
         .into_iter()
         .rfind(|m| {
             m.facts().block_bytes == few.facts().block_bytes
-                && journal_file(m.step) == journal_file(few.step)
+                && m.facts().fresh_blocks == few.facts().fresh_blocks
                 && m.in_flight() > few.in_flight()
         })?;
     let ratio = many.job.iops() / few.job.iops();
@@ -63,29 +61,28 @@ pub(super) fn group_commit(measurement: &DiskMeasurement) -> Option<String> {
 
 pub(super) fn fresh_file(measurement: &DiskMeasurement) -> Option<String> {
     let all = commits(measurement, StepGroup::Journal);
-    let is = |m: &&Measured<'_>, file| journal_file(m.step) == file;
-    let fresh = all.iter().find(|m| is(m, JournalFile::Fresh))?;
+    let fresh = all.iter().find(|m| m.facts().fresh_blocks)?;
     let old = all
         .iter()
-        .filter(|m| is(m, JournalFile::WrittenOver))
+        .filter(|m| !m.facts().fresh_blocks)
         .find(|m| m.is_alike(fresh))?;
     let ratio = old.job.iops() / fresh.job.iops();
     Some(if ratio >= NOTICEABLE {
         format!(
-            "A journal file that must grow makes commits {} times slower: files prepared in advance \
-             are worth having here.",
+            "Commits into blocks that were never written take {} times as long as into old ones: \
+             journal files that are prepared in advance and used again are worth having here.",
             format_times(ratio)
         )
     } else if ratio <= 1.0 / NOTICEABLE {
         format!(
-            "Commits into a journal file that grows are {} times faster than over old blocks: \
-             preparing files in advance gains nothing here.",
+            "Commits into blocks that were never written are {} times faster than over old ones: \
+             preparing journal files in advance gains nothing here.",
             format_times(1.0 / ratio)
         )
     } else {
         format!(
-            "Whether the journal file grows or is written over makes no difference beyond noise \
-             (ratio {ratio:.2})."
+            "Whether a commit goes into fresh blocks or over old ones makes no difference beyond \
+             noise (ratio {ratio:.2})."
         )
     })
 }

@@ -1,6 +1,6 @@
 //! Small synced writes, alone and beside a burst.
 
-use seekscope_run::{DiskMeasurement, DiskStep, StepGroup};
+use seekscope_run::{DiskMeasurement, StepGroup};
 
 use super::{Measured, of_group};
 
@@ -14,25 +14,6 @@ pub(in super::super) fn commits(
     commits
 }
 
-/// What journal writes went into.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in super::super) enum JournalFile {
-    /// It grew with each write.
-    Fresh,
-    /// Blocks that had been written before.
-    WrittenOver,
-    Unknown,
-}
-
-/// What journal writes went into. Only the step's name tells.
-pub(in super::super) fn journal_file(step: &DiskStep) -> JournalFile {
-    match &step.name {
-        name if name.contains("fresh") => JournalFile::Fresh,
-        name if name.contains("overwrite") => JournalFile::WrittenOver,
-        _ => JournalFile::Unknown,
-    }
-}
-
 /// The commits that the burst is compared with: alike, but alone.
 pub(in super::super) fn alone<'a>(
     measurement: &'a DiskMeasurement,
@@ -43,6 +24,6 @@ pub(in super::super) fn alone<'a>(
         .collect();
     let same_file = candidates
         .iter()
-        .find(|m| journal_file(m.step) == journal_file(in_burst.step));
+        .find(|m| m.facts().fresh_blocks == in_burst.facts().fresh_blocks);
     same_file.or(candidates.first()).copied()
 }

@@ -9,7 +9,7 @@ use seekscope_run::{
     DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome, LatencySummary, StepGroup,
 };
 
-pub(super) use journal::{JournalFile, alone, commits, journal_file};
+pub(super) use journal::{alone, commits};
 pub(super) use order::{Orders, Window, WindowPoint, windows};
 pub(super) use percentile::{at_quantile, is_supported, p50_ns, p99_ns, p999_ns};
 

@@ -4,9 +4,7 @@ use seekscope_run::{JobOutcome, LatencySummary, OperationOutcome, StepGroup};
 
 use super::super::DiskReportInput;
 use super::super::sentences::block;
-use super::super::steps::{
-    JournalFile, Measured, alone, commits, journal_file, of_group, p50_ns, p99_ns, p999_ns,
-};
+use super::super::steps::{Measured, alone, commits, of_group, p50_ns, p99_ns, p999_ns};
 use super::reads::rate_cell;
 use super::{LATENCIES, TOO_FEW, latency_cells};
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
@@ -15,17 +13,18 @@ use crate::table::{Cell, Table};
 /// Small writes, each with its fdatasync.
 pub(in super::super) fn journal(input: &DiskReportInput<'_>) -> Option<Table> {
     let [p50, p99, p999, max] = LATENCIES;
-    let mut table = Table::new(2, &["writers", "file", "syncs/s", p50, p99, p999, max]);
+    let mut table = Table::new(2, &["writers", "blocks", "syncs/s", p50, p99, p999, max]);
     let commits = commits(input.measurement()?, StepGroup::Journal);
     for same_size in commits.chunk_by(|a, b| a.facts().block_bytes == b.facts().block_bytes) {
         let size = same_size.first().map_or(0, |m| m.facts().block_bytes);
         table.group(format!("{} and fdatasync", block(size)));
         for m in same_size {
-            let file = match journal_file(m.step) {
-                JournalFile::Fresh => "fresh".into(),
-                JournalFile::WrittenOver => "written over".into(),
-                JournalFile::Unknown => Cell::Missing("not recorded"),
-            };
+            let file = if m.facts().fresh_blocks {
+                "fresh"
+            } else {
+                "written over"
+            }
+            .into();
             table.row(
                 [m.in_flight().to_string().into(), file, rate_cell(m)]
                     .into_iter()
