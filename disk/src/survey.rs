@@ -22,6 +22,16 @@ const OVERHEAD_PER_STEP: Duration = Duration::from_millis(60);
 /// database ends itself.
 const PRESSURE_MAX: f64 = 0.6;
 
+/// Limits by cgroups and clouds are granted in slices of a tenth of a second: a step that is cut
+/// within one counts too little or too much.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// Whole slices, at least one.
+fn whole_slices(length: Duration) -> Duration {
+    let slices = length.as_secs_f64() / SLICE.as_secs_f64();
+    SLICE.mul_f64(slices.floor().max(1.0))
+}
+
 /// What is wanted.
 #[derive(Debug, Clone)]
 pub struct SurveyOptions {
@@ -105,7 +115,7 @@ impl<'a> Survey<'a> {
         let journal = self.journal_file(cancel)?;
         let total = questions.len();
         for (number, question) in questions.into_iter().enumerate() {
-            let length = question.length(self.options).mul_f64(scale);
+            let length = whole_slices(question.length(self.options).mul_f64(scale));
             observer.step_begins(&question.name(), number + 1, total, length);
             let fresh = self.fresh_file(&question)?;
             let journal = fresh.as_ref().or(journal.as_ref());

@@ -23,9 +23,18 @@ pub(super) fn one_read(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
 }
 
 /// Direct reads in order, at their best.
+fn best_direct(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
+    fastest(of_group(measurement, StepGroup::SequentialDirect))
+}
+
+/// Reads in order at their best, direct or through the page cache.
 pub(super) fn best_sequential(measurement: &DiskMeasurement) -> Option<Measured<'_>> {
-    of_group(measurement, StepGroup::SequentialDirect)
-        .max_by(|a, b| a.job.bytes_per_s().total_cmp(&b.job.bytes_per_s()))
+    let buffered = Orders::of(measurement).in_order;
+    fastest(best_direct(measurement).into_iter().chain(buffered))
+}
+
+fn fastest<'a>(steps: impl Iterator<Item = Measured<'a>>) -> Option<Measured<'a>> {
+    steps.max_by(|a, b| a.job.bytes_per_s().total_cmp(&b.job.bytes_per_s()))
 }
 
 pub(super) fn cache_miss(measurement: &DiskMeasurement) -> Option<String> {
@@ -153,9 +162,9 @@ pub(super) fn cpu(measurement: &DiskMeasurement) -> Option<String> {
 }
 
 pub(super) fn scan(measurement: &DiskMeasurement) -> Option<String> {
-    let direct = best_sequential(measurement);
+    let direct = best_direct(measurement);
     let buffered = Orders::of(measurement).in_order;
-    let best = direct.or(buffered)?;
+    let best = best_sequential(measurement)?;
     let mb = |m: Measured<'_>| format!("{} MB/s", format_mb(m.job.bytes_per_s()));
     let mut text = format!(
         "A scan, an initial sync or a backup in disk order reads at most {}, which is {} for 100 GiB",
@@ -165,11 +174,20 @@ pub(super) fn scan(measurement: &DiskMeasurement) -> Option<String> {
     if let (Some(direct), Some(buffered)) = (direct, buffered) {
         let size = block(buffered.facts().block_bytes);
         let ratio = buffered.job.bytes_per_s() / direct.job.bytes_per_s();
-        text.push_str(&format!(
-            "; through a cold page cache in calls of {size} it is {} ({})",
-            mb(buffered),
-            format_share(ratio)
-        ));
+        if ratio > 1.0 {
+            text.push_str(&format!(
+                ", through a cold page cache in calls of {size}; direct calls of {} reach {}: the \
+                 kernel's read-ahead makes larger requests",
+                block(direct.facts().block_bytes),
+                mb(direct)
+            ));
+        } else {
+            text.push_str(&format!(
+                "; through a cold page cache in calls of {size} it is {} ({})",
+                mb(buffered),
+                format_share(ratio)
+            ));
+        }
         if ratio < BUFFERED_ENOUGH {
             text.push_str(", so small calls and read-ahead, not the disk, set the pace there");
         }
