@@ -28,6 +28,20 @@ pub struct ThresholdMissed(pub String);
 #[error("{0}")]
 pub struct Inconsistent(pub String);
 
+/// An error with its causes, each said once: many name their cause in their own text.
+pub fn message_of(error: &anyhow::Error) -> String {
+    let mut message = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if message.is_empty() {
+            message = text;
+        } else if !message.contains(&text) {
+            message = format!("{message}: {text}");
+        }
+    }
+    message
+}
+
 /// The exit code for an error.
 pub fn code_of(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(error.chain().find_map(code_of_cause).unwrap_or(1))
@@ -67,8 +81,29 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
     match error {
         DiskError::InvalidJob(_) | DiskError::NotADirectory(_) | DiskError::NotAFile(_) => Some(2),
         DiskError::LiveDatabase { .. } => Some(3),
-        DiskError::NotPermitted(_) | DiskError::ReadOnly(_) => Some(4),
+        DiskError::NotPermitted { .. } | DiskError::ReadOnly(_) => Some(4),
         DiskError::Interrupted => Some(130),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_said_once() {
+        let cause = std::io::Error::other("no such thing");
+        let error = anyhow::Error::new(DiskError::Device {
+            operation: "read",
+            offset: 7,
+            source: cause,
+        });
+        let message = message_of(&error.context("while measuring"));
+        assert!(
+            message.starts_with("while measuring: the disk failed to read"),
+            "{message}"
+        );
+        assert_eq!(message.matches("no such thing").count(), 1, "{message}");
     }
 }

@@ -13,7 +13,7 @@ use seekscope_disk::mongoperf::{
 
 use crate::args::MongoperfArgs;
 use crate::exit::Interrupted;
-use crate::signals;
+use crate::signals::Signals;
 
 /// The seed of `--fixed-seed`: any will do, as long as it stays.
 const SEED: u64 = 1;
@@ -48,14 +48,17 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
         zero_threads_ok: args.zero_threads_ok,
         next_to_database: args.next_to_database,
     };
+    // Before signals are caught: Ctrl-C while typing ends the process as it should.
+    let input = read_input(std::io::stdin()).context("cannot read the options from stdin")?;
     seekscope_disk::end_process_on_bus_error();
+    let mut signals = Signals::catch();
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
-    let mut work = tokio::task::spawn_blocking(move || measure(compat, &flag));
+    let mut work = tokio::task::spawn_blocking(move || measure(&input, compat, &flag));
     let mut signal = "a signal";
     let ended = tokio::select! {
         biased;
-        name = signals::first() => {
+        name = signals.first() => {
             cancel.store(true, Ordering::Relaxed);
             signal = name;
             work.await
@@ -76,8 +79,11 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
     }
 }
 
-fn measure(compat: CompatOptions, cancel: &AtomicBool) -> Result<Report, MongoperfError> {
-    let input = read_input(std::io::stdin())?;
-    let request = Request::new(&input, Path::new("."), compat);
+fn measure(
+    input: &[u8],
+    compat: CompatOptions,
+    cancel: &AtomicBool,
+) -> Result<Report, MongoperfError> {
+    let request = Request::new(input, Path::new("."), compat);
     mongoperf::run(&request, &mut Streams, cancel)
 }

@@ -2,36 +2,53 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
-/// Waits for the first of SIGINT, SIGTERM and SIGHUP; returns its name.
-pub async fn first() -> &'static str {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        signal(SignalKind::hangup()),
-    ) else {
-        // Without handlers the signals end the process at once; waiting forever is right then.
-        return std::future::pending().await;
-    };
-    let name = tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        _ = hangup.recv() => "SIGHUP",
-    };
-    if !ASKED.swap(true, Ordering::Relaxed) {
+/// Catches SIGINT, SIGTERM and SIGHUP from its making on: make it before anything that a signal
+/// would leave behind.
+pub struct Signals(Option<[Signal; 3]>);
+
+impl Signals {
+    /// Where handlers cannot be installed, signals go on ending the process at once.
+    pub fn catch() -> Self {
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        let [interrupt, terminate, hangup] = kinds.map(signal);
+        Self(match (interrupt, terminate, hangup) {
+            (Ok(interrupt), Ok(terminate), Ok(hangup)) => Some([interrupt, terminate, hangup]),
+            _ => None,
+        })
+    }
+
+    /// Waits for the first signal; returns its name. From then on a second one ends the process.
+    pub async fn first(&mut self) -> &'static str {
+        let Some([interrupt, terminate, hangup]) = &mut self.0 else {
+            return std::future::pending().await;
+        };
+        let name = tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = hangup.recv() => "SIGHUP",
+        };
+        if !ASKED.swap(true, Ordering::Relaxed) {
+            Self::catch().end_at_once();
+        }
+        name
+    }
+
+    /// From now on the next signal ends the process: nothing is left that could be lost. The local
+    /// server, if there is one, dies with us (its keeper sees to that); files are cleaned up by the
+    /// next start.
+    pub fn end_at_once(mut self) {
+        ASKED.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            // The local server dies with us (its keeper sees to that); files are cleaned up by the
-            // next start.
-            #[expect(clippy::exit, reason = "a second signal means now")]
+            self.first().await;
             std::process::exit(130);
         });
     }
-    name
 }

@@ -42,9 +42,14 @@ impl AlignedBuffer {
 
     /// Its bytes.
     pub fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the mapping is `length` bytes, initialised to zero by the kernel, and borrowed
-        // exclusively through `self`.
+        // SAFETY: the mapping is `length` bytes (none once it was given up), initialised to zero by
+        // the kernel, and borrowed exclusively through `self`.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.length) }
+    }
+
+    /// Gives the memory up for good: something outside may still write into it.
+    pub(crate) fn leak(&mut self) {
+        self.length = 0;
     }
 
     /// Its address, for handing parts of it to the kernel.
@@ -55,6 +60,9 @@ impl AlignedBuffer {
 
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
+        if self.length == 0 {
+            return;
+        }
         // SAFETY: made by mmap in `new` with this length; nothing refers to it any more.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }

@@ -10,11 +10,13 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use seekscope_run::{EngineKind, monotonic_ns};
+use seekscope_stats::SplitMix64;
 
 pub(crate) use mapped::Mapping;
 pub use mapped::end_process_on_bus_error;
 pub use uring::is_available as uring_is_available;
 
+use crate::error::full;
 use crate::job::Job;
 use crate::offsets::Offsets;
 use crate::pacing::{Pacing, sleep_until};
@@ -26,14 +28,14 @@ use crate::{DiskError, TestFile};
 pub(crate) struct Stop<'a> {
     /// The user wants it.
     pub(crate) cancel: &'a AtomicBool,
-    /// Another thread failed.
-    pub(crate) failed: &'a AtomicBool,
+    /// The step has ended before its time.
+    pub(crate) ended: &'a AtomicBool,
 }
 
 impl Stop<'_> {
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
-        self.cancel.load(Ordering::Relaxed) || self.failed.load(Ordering::Relaxed)
+        self.cancel.load(Ordering::Relaxed) || self.ended.load(Ordering::Relaxed)
     }
 }
 
@@ -43,6 +45,8 @@ pub(crate) struct Worker<'a> {
     pub(crate) offsets: Offsets,
     pub(crate) pacing: Option<Pacing>,
     pub(crate) recorder: Recorder<'a>,
+    /// Stamps what is written.
+    pub(crate) stamps: SplitMix64,
     pub(crate) stop: Stop<'a>,
     pub(crate) end_ns: u64,
 }
@@ -102,15 +106,17 @@ pub(crate) fn prepare<'a>(
 fn incomplete(operation: &'static str, offset: u64, result: io::Result<usize>) -> DiskError {
     match result {
         Ok(_) if operation == "read" => DiskError::Shrunk { offset },
-        Ok(_) => DiskError::Device {
-            operation,
-            offset,
-            source: io::ErrorKind::WriteZero.into(),
+        // A write that is cut short has met the end of the space.
+        Ok(_) => DiskError::FullMeanwhile {
+            why: "a write was cut short",
         },
-        Err(source) => DiskError::Device {
-            operation,
-            offset,
-            source,
+        Err(source) => match full(&source) {
+            Some(why) => DiskError::FullMeanwhile { why },
+            None => DiskError::Device {
+                operation,
+                offset,
+                source,
+            },
         },
     }
 }

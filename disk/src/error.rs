@@ -22,8 +22,8 @@ pub enum DiskError {
     },
     #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or read a file of it with --read-existing", .0.display())]
     ReadOnly(PathBuf),
-    #[error("{} may not be written by this user; run as its owner or name another directory", .0.display())]
-    NotPermitted(PathBuf),
+    #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
+    NotPermitted { action: &'static str, path: PathBuf },
     #[error(
         "not enough space in {}: the file takes {} and {} must stay free, but only {} are; name a smaller --size or another directory",
         path.display(), format_bytes(*file_bytes), format_bytes(*reserve_bytes), format_bytes(*free_bytes)
@@ -64,6 +64,10 @@ pub enum DiskError {
         remedy: &'static str,
     },
     #[error(
+        "{why} while measuring: others write to the same filesystem; the file is gone again. Free some space or name another directory"
+    )]
+    FullMeanwhile { why: &'static str },
+    #[error(
         "the disk failed to {operation} at offset {offset} of the file: {source}; look into the kernel log (dmesg) for the device's own words"
     )]
     Device {
@@ -88,6 +92,15 @@ pub enum DiskError {
     Memory { bytes: u64, source: io::Error },
 }
 
+/// What a full disk is called, if that is what the error says.
+pub(crate) fn full(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::StorageFull => Some("the disk became full"),
+        io::ErrorKind::QuotaExceeded => Some("the quota was used up"),
+        _ => None,
+    }
+}
+
 impl DiskError {
     /// Wraps an error on a path, recognising those that deserve an answer of their own.
     pub(crate) fn on(
@@ -97,7 +110,7 @@ impl DiskError {
         let path = path.to_path_buf();
         move |source| match source.kind() {
             io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
-            io::ErrorKind::PermissionDenied => Self::NotPermitted(path),
+            io::ErrorKind::PermissionDenied => Self::NotPermitted { action, path },
             _ => Self::File {
                 action,
                 path,

@@ -47,9 +47,16 @@ impl Gate {
         }
     }
 
-    /// Waits until `threads` are ready, then lets them pass with the window made at that moment.
-    pub(crate) fn open_when(&self, threads: usize, window: impl FnOnce() -> Window) -> Window {
-        while self.ready.load(Ordering::Acquire) < threads {
+    /// Waits until `threads` are ready, then lets them pass with the window made at that moment. A
+    /// thread that is `gone` before can only have panicked: the others go on, and the panic is met
+    /// when the threads are joined.
+    pub(crate) fn open_when(
+        &self,
+        threads: usize,
+        gone: impl Fn() -> bool,
+        window: impl FnOnce() -> Window,
+    ) -> Window {
+        while self.ready.load(Ordering::Acquire) < threads && !gone() {
             thread::sleep(POLL);
         }
         let window = window();

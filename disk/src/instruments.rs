@@ -1,6 +1,6 @@
 //! What the kernel counts around a step, independently of our own counting.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_run::{HostFacts, IoPressure, ProcessDeviceIo, monotonic_ns};
@@ -42,5 +42,63 @@ impl Instruments {
             io_pressure: pressure.map(|(then, now)| now.share_since(&then, elapsed)),
             load_1m: HostFacts::load_1m(root),
         }
+    }
+}
+
+/// Watches how much the host waits for I/O, for measurements that must not disturb others.
+#[derive(Debug)]
+pub(crate) struct PressureGuard {
+    root: PathBuf,
+    max: f64,
+    /// Where the span that is looked at began.
+    since: Instruments,
+    /// The share that was too much.
+    pub(crate) exceeded: Option<f64>,
+}
+
+/// Shares over shorter spans are coarse, and one slow second is not yet suffering.
+const PRESSURE_SPAN_NS: u64 = 3_000_000_000;
+
+impl PressureGuard {
+    pub(crate) fn new(root: &Path, max: f64) -> Self {
+        Self {
+            root: root.into(),
+            max,
+            since: Instruments::read(root),
+            exceeded: None,
+        }
+    }
+
+    /// Looks when a span is over; cheap to call often.
+    pub(crate) fn is_exceeded(&mut self) -> bool {
+        if monotonic_ns() >= self.since.at_ns + PRESSURE_SPAN_NS {
+            let share = self.since.until_now(&self.root).io_pressure;
+            self.exceeded = self.exceeded.or(share.filter(|share| *share > self.max));
+            self.since = Instruments::read(&self.root);
+        }
+        self.exceeded.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn pressure_counts_over_a_span() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("proc/pressure")).unwrap();
+        let set = |total_us: u64| {
+            let text = format!("some avg10=0.00 avg60=0.00 avg300=0.00 total={total_us}\n");
+            fs::write(root.path().join("proc/pressure/io"), text).unwrap();
+        };
+        set(0);
+        let mut guard = PressureGuard::new(root.path(), 0.5);
+        set(10_000_000_000);
+        assert!(!guard.is_exceeded(), "the span is not over");
+        guard.since.at_ns -= PRESSURE_SPAN_NS;
+        assert!(guard.is_exceeded());
+        assert_eq!(guard.exceeded, Some(1.0));
     }
 }

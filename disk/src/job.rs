@@ -12,6 +12,8 @@ pub const ALIGNMENT_BYTES: u64 = 4096;
 /// Largest access: the kernel takes no more than 2 GiB in one call, and memory is finite.
 pub const BLOCK_BYTES_MAX: u64 = 64 << 20;
 pub const THREADS_MAX: u32 = 4096;
+/// An operation in a quarter of an hour; rarer ones are no measurement.
+pub const RATE_MIN: f64 = 0.001;
 /// The kernel's own limit of a submission queue is 32768 entries.
 pub const DEPTH_MAX: u32 = 4096;
 
@@ -32,7 +34,30 @@ pub struct Job {
     pub seed: u64,
 }
 
+/// What a measurement may do beside others on the same disk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateLimits {
+    /// Requests to the disk: a write and its sync are two.
+    pub requests_per_s: f64,
+    pub bytes_per_s: f64,
+    /// The measurement ends when some task of the host waits for I/O for more than this share of
+    /// the time (PSI).
+    pub pressure_max: f64,
+}
+
 impl Job {
+    /// Gives it a rate that keeps it within its share of the limits, `jobs` of its kind being
+    /// under way.
+    pub fn hold_to(&mut self, limits: &RateLimits, jobs: u32) {
+        let facts = &mut self.facts;
+        let requests = if facts.sync_each_write { 2.0 } else { 1.0 };
+        let bytes = facts.block_bytes.max(facts.window_bytes.unwrap_or(0));
+        let by_requests = limits.requests_per_s / requests;
+        let by_bytes = limits.bytes_per_s / bytes.max(1) as f64;
+        let most = by_requests.min(by_bytes) / f64::from(jobs.max(1));
+        facts.rate_per_s = Some(facts.rate_per_s.map_or(most, |rate| rate.min(most)));
+    }
+
     /// One thread, one request at a time, direct, of 4 KiB, for a second.
     pub fn new(access: AccessKind, engine: EngineKind) -> Self {
         Self {
@@ -104,8 +129,8 @@ impl Job {
         require(
             facts
                 .rate_per_s
-                .is_none_or(|r| r.is_finite() && r > 0.0 && r <= 1e9),
-            || "the rate must be more than 0 and at most 1e9 per second".into(),
+                .is_none_or(|r| (RATE_MIN..=1e9).contains(&r)),
+            || format!("the rate must be from {RATE_MIN} to 1e9 per second"),
         )?;
         self.check_order()?;
         let region = self.region(file_bytes);
@@ -192,6 +217,27 @@ fn in_range(what: &str, value: u64, min: u64, max: u64) -> Result<(), DiskError>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn held_jobs_keep_to_requests_and_bytes() {
+        let limits = RateLimits {
+            requests_per_s: 200.0,
+            bytes_per_s: 20e6,
+            pressure_max: 0.5,
+        };
+        let rate = |change: &dyn Fn(&mut Job), jobs| {
+            let mut job = Job::new(AccessKind::RandRead, EngineKind::Sync);
+            change(&mut job);
+            job.hold_to(&limits, jobs);
+            job.facts.rate_per_s.unwrap()
+        };
+        assert_eq!(rate(&|_| {}, 1), 200.0);
+        assert_eq!(rate(&|_| {}, 2), 100.0);
+        assert_eq!(rate(&|j| j.facts.sync_each_write = true, 1), 100.0);
+        assert_eq!(rate(&|j| j.facts.block_bytes = 1_000_000, 1), 20.0);
+        assert_eq!(rate(&|j| j.facts.window_bytes = Some(2_000_000), 1), 10.0);
+        assert_eq!(rate(&|j| j.facts.rate_per_s = Some(5.0), 1), 5.0);
+    }
 
     #[test]
     fn what_cannot_be_done_is_refused_with_its_reason() {

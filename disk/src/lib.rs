@@ -24,7 +24,7 @@ pub mod test_file;
 pub use direct_probe::probe as probe_direct;
 pub use engine::{end_process_on_bus_error, uring_is_available};
 pub use error::DiskError;
-pub use job::Job;
+pub use job::{Job, RateLimits};
 pub use pacing::clock_read_ns;
 pub use recorder::{Operation, Tally};
 pub use step::{Second, Step, StepEnd};

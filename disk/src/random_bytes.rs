@@ -13,3 +13,17 @@ pub(crate) fn fill(bytes: &mut [u8], seed: u64) {
     let last = random.next_u64().to_ne_bytes();
     rest.copy_from_slice(&last[..rest.len()]);
 }
+
+/// Devices that find equal blocks compare at least so many bytes.
+pub(crate) const DISTINCT_BYTES: usize = 4096;
+
+/// Makes each block of a buffer different from all that were written before: a device that keeps
+/// equal blocks once must not look fast.
+#[inline]
+pub(crate) fn make_distinct(buffer: &mut [u8], random: &mut SplitMix64) {
+    for block in buffer.chunks_mut(DISTINCT_BYTES) {
+        if let Some(word) = block.first_chunk_mut() {
+            *word = random.next_u64().to_ne_bytes();
+        }
+    }
+}

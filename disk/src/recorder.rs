@@ -1,7 +1,7 @@
 //! Latencies and counts. Each thread has histograms of its own and hands them over once a second,
 //! so that nothing is shared, locked or allocated per operation.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hdrhistogram::Histogram;
@@ -111,8 +111,9 @@ pub(crate) struct Collector {
     second: Mutex<Tallies>,
     total: Mutex<Tallies>,
     pub(crate) cpu_ns: AtomicU64,
-    /// When the last operation of a job that ended early completed; 0 while none did.
-    pub(crate) ended_early_ns: AtomicU64,
+    /// Threads that were done before the time, and when the last of them was.
+    pub(crate) threads_done: AtomicU32,
+    pub(crate) done_ns: AtomicU64,
     pub(crate) behind: AtomicU64,
     pub(crate) notes: Mutex<Vec<String>>,
 }
@@ -127,21 +128,21 @@ impl Collector {
             second: Mutex::new(tallies(facts)),
             total: Mutex::new(tallies(facts)),
             cpu_ns: AtomicU64::new(0),
-            ended_early_ns: AtomicU64::new(0),
+            threads_done: AtomicU32::new(0),
+            done_ns: AtomicU64::new(0),
             behind: AtomicU64::new(0),
             notes: Mutex::default(),
         }
     }
 
-    /// Passes on what came in since the last call, by kind, and adds it to the total.
+    /// Passes on what came in since the last call, by kind, nothing included: a stall is a second
+    /// without operations. Adds it to the total.
     pub(crate) fn take_second(&self, mut each: impl FnMut(Operation, &Tally)) {
         let mut second = locked(&self.second);
         let mut total = locked(&self.total);
         for (kind, operation) in Operation::ALL.into_iter().enumerate() {
             if let (Some(second), Some(total)) = (&mut second[kind], &mut total[kind]) {
-                if !second.is_empty() {
-                    each(operation, second);
-                }
+                each(operation, second);
                 total.add(second);
                 second.clear();
             }
@@ -268,8 +269,10 @@ impl<'a> Recorder<'a> {
             State::Measured => {
                 self.end_measuring();
                 if early {
-                    let ended_early_ns = &self.collector.ended_early_ns;
-                    ended_early_ns.fetch_max(self.last_done_ns, Ordering::Relaxed);
+                    let collector = self.collector;
+                    collector.threads_done.fetch_add(1, Ordering::Relaxed);
+                    let done_ns = &collector.done_ns;
+                    done_ns.fetch_max(self.last_done_ns, Ordering::Relaxed);
                 }
             }
             State::Draining => {}

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use rustix::fs::StatVfsMountFlags;
 use rustix::process::{Resource, getrlimit};
 
 use crate::DiskError;
@@ -50,6 +51,9 @@ struct Space {
 fn space(directory: &Path) -> Result<Space, DiskError> {
     let facts = rustix::fs::statvfs(directory)
         .map_err(|e| DiskError::on("examine", directory)(e.into()))?;
+    if facts.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Err(DiskError::ReadOnly(directory.into()));
+    }
     let total_bytes = facts.f_blocks.saturating_mul(facts.f_frsize);
     Ok(Space {
         free_bytes: facts.f_bavail.saturating_mul(facts.f_frsize),
@@ -57,19 +61,20 @@ fn space(directory: &Path) -> Result<Space, DiskError> {
     })
 }
 
-/// Refuses when a database has its files in `directory`, going by the locks it holds. `proc` is
-/// "/proc" outside of tests. Nothing is locked to find out.
+/// Refuses when a database has its files in `directory` or above it (collections may have folders
+/// of their own), going by the locks it holds. `proc` is "/proc" outside of tests. Nothing is locked
+/// to find out.
 pub fn check_no_database(directory: &Path, proc: &Path) -> Result<(), DiskError> {
-    for name in LOCK_FILES {
-        let path = directory.join(name);
-        let Ok(file) = File::open(&path) else {
-            continue;
-        };
-        if held_by_fcntl(&file) || listed_as_locked(&file, proc) {
-            return Err(DiskError::LiveDatabase {
-                path: directory.into(),
-                lock: name.into(),
-            });
+    for folder in directory.ancestors() {
+        for name in LOCK_FILES {
+            let path = folder.join(name);
+            let held = File::open(&path).is_ok_and(|file| held_by_fcntl(&file));
+            if held || listed_as_locked(&path, proc) {
+                return Err(DiskError::LiveDatabase {
+                    path: folder.into(),
+                    lock: name.into(),
+                });
+            }
         }
     }
     Ok(())
@@ -91,8 +96,8 @@ fn held_by_fcntl(file: &File) -> bool {
 }
 
 /// `/proc/locks` lists the file, by device and inode (proc_locks(5)).
-fn listed_as_locked(file: &File, proc: &Path) -> bool {
-    let (Ok(metadata), Ok(locks)) = (file.metadata(), fs::read_to_string(proc.join("locks")))
+fn listed_as_locked(path: &Path, proc: &Path) -> bool {
+    let (Ok(metadata), Ok(locks)) = (fs::metadata(path), fs::read_to_string(proc.join("locks")))
     else {
         return false;
     };

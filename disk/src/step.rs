@@ -7,12 +7,13 @@ use std::thread;
 use std::time::Duration;
 
 use seekscope_run::{DiskStep, JobOutcome, StepGroup, monotonic_ns};
+use seekscope_stats::SplitMix64;
 
 use crate::engine::{self, Stop, Worker};
 use crate::gate::Gate;
-use crate::instruments::{Instruments, Readings};
+use crate::instruments::{Instruments, PressureGuard, Readings};
 use crate::job::Job;
-use crate::offsets::Offsets;
+use crate::offsets::{Offsets, thread_seed};
 use crate::pacing::{Pacing, sleep_exactly, sleep_until};
 use crate::recorder::{Collector, INTERVAL_NS, Operation, Recorder, Tally, Window};
 use crate::{DiskError, TestFile};
@@ -31,6 +32,9 @@ pub struct Step<'a> {
     pub name: String,
     /// The first is the one that the step is about.
     pub jobs: Vec<(Job, &'a TestFile)>,
+    /// Ends the step when some task of the host has waited for I/O for more than this share of the
+    /// last seconds (PSI); `None` for steps that need not mind others.
+    pub pressure_max: Option<f64>,
 }
 
 /// One second of one job's operations of a kind, passed on as the step goes.
@@ -53,6 +57,8 @@ pub struct StepEnd {
     pub step: DiskStep,
     /// The cancel flag was raised: the step is what there was until then.
     pub interrupted: bool,
+    /// The pressure that ended it ([`Step::pressure_max`]).
+    pub held_back: Option<f64>,
 }
 
 /// Runs a step. `each_second` is called on this thread as results come in, and `cancel` ends the
@@ -72,11 +78,11 @@ pub fn run(
             .iter()
             .map(|(job, _)| Collector::new(&job.facts))
             .collect(),
-        failed: AtomicBool::new(false),
+        ended: AtomicBool::new(false),
         error: Mutex::default(),
         cancel,
     };
-    let (window, readings) = thread::scope(|scope| team.run(scope, step, each_second))?;
+    let (window, readings, held_back) = thread::scope(|scope| team.run(scope, step, each_second))?;
     if let Some(error) = team
         .error
         .into_inner()
@@ -85,7 +91,7 @@ pub fn run(
         return Err(error);
     }
     let interrupted = cancel.load(Ordering::Relaxed);
-    let ended_ns = if interrupted {
+    let ended_ns = if interrupted || held_back.is_some() {
         monotonic_ns().min(window.end_ns)
     } else {
         window.end_ns
@@ -106,6 +112,7 @@ pub fn run(
             load_1m: readings.load_1m,
         },
         interrupted,
+        held_back,
     })
 }
 
@@ -115,11 +122,13 @@ fn outcome(job: &Job, collector: &Collector, start_ns: u64, ended_ns: u64) -> Jo
         total.map(|t| t.outcome(bytes)).unwrap_or_default()
     };
     let block_bytes = job.facts.block_bytes;
-    let early_ns = collector.ended_early_ns.load(Ordering::Relaxed);
-    let ended_ns = if early_ns == 0 {
-        ended_ns
-    } else {
+    // Only when all were done early is the job's time shorter.
+    let all_done = collector.threads_done.load(Ordering::Relaxed) == job.facts.threads;
+    let early_ns = collector.done_ns.load(Ordering::Relaxed);
+    let ended_ns = if all_done && early_ns > 0 {
         early_ns.min(ended_ns)
+    } else {
+        ended_ns
     };
     JobOutcome {
         job: job.facts.clone(),
@@ -141,7 +150,8 @@ fn outcome(job: &Job, collector: &Collector, start_ns: u64, ended_ns: u64) -> Jo
 struct Team<'a> {
     gate: Gate,
     collectors: Vec<Collector>,
-    failed: AtomicBool,
+    /// Something ended the step before its time: a failure, or pressure on the host.
+    ended: AtomicBool,
     error: Mutex<Option<DiskError>>,
     cancel: &'a AtomicBool,
 }
@@ -152,7 +162,7 @@ impl Team<'_> {
         scope: &'scope thread::Scope<'scope, 'env>,
         step: &'env Step<'_>,
         each_second: &mut dyn FnMut(&Second<'_>),
-    ) -> Result<(Window, Readings), DiskError> {
+    ) -> Result<(Window, Readings, Option<f64>), DiskError> {
         let mut handles = Vec::new();
         for ((job, file), collector) in step.jobs.iter().zip(&self.collectors) {
             for number in 0..job.facts.threads {
@@ -168,7 +178,8 @@ impl Team<'_> {
         }
         let first = step.jobs.first().map(|(job, _)| job);
         let [warm_up, runtime] = first.map_or([Duration::ZERO; 2], |j| [j.warm_up, j.runtime]);
-        let window = self.gate.open_when(handles.len(), || {
+        let gone = || handles.iter().any(thread::ScopedJoinHandle::is_finished);
+        let window = self.gate.open_when(handles.len(), gone, || {
             let start_ns = monotonic_ns() + nanoseconds(warm_up);
             Window {
                 start_ns,
@@ -182,6 +193,7 @@ impl Team<'_> {
         };
         let host = Path::new("/");
         let mut instruments = Instruments::read(host);
+        let mut guard = step.pressure_max.map(|max| PressureGuard::new(host, max));
         let mut warming_up = true;
         let mut now_ns = monotonic_ns();
         while !handles.iter().all(thread::ScopedJoinHandle::is_finished) {
@@ -195,16 +207,21 @@ impl Team<'_> {
                 instruments = Instruments::read(host);
                 warming_up = false;
             }
+            if guard.as_mut().is_some_and(PressureGuard::is_exceeded) {
+                self.ended.store(true, Ordering::Relaxed);
+            }
         }
+        let held_back = guard.and_then(|guard| guard.exceeded);
         seconds.pass_on(window.end_ns.min(now_ns), each_second);
-        Ok((window, instruments.until_now(host)))
+        Ok((window, instruments.until_now(host), held_back))
     }
 
     /// One thread, from preparation to end.
     fn member(&self, job: &Job, file: &TestFile, collector: &Collector, number: u32) {
         sleep_exactly();
-        // Prepared here: a ring belongs to the thread that made it.
+        // Prepared here: a ring belongs to the thread that made it, and orders take time to draw.
         let prepared = engine::prepare(job, file, collector);
+        let offsets = Offsets::new(job, file.bytes(), number);
         let window = self.gate.pass();
         let (mut engine, window) = match (prepared, window) {
             (Ok(engine), Some(window)) => (engine, window),
@@ -212,12 +229,13 @@ impl Team<'_> {
         };
         let mut worker = Worker {
             job,
-            offsets: Offsets::new(job, file.bytes(), number),
+            offsets,
             pacing: Pacing::new(job, number, monotonic_ns()),
+            stamps: SplitMix64::new(thread_seed(job.seed.rotate_left(17), number)),
             recorder: Recorder::new(collector, &job.facts, window),
             stop: Stop {
                 cancel: self.cancel,
-                failed: &self.failed,
+                ended: &self.ended,
             },
             end_ns: window.end_ns,
         };
@@ -236,7 +254,7 @@ impl Team<'_> {
     /// Keeps the first error and stops the others.
     fn keep(&self, error: Option<DiskError>) {
         if let Some(error) = error {
-            self.failed.store(true, Ordering::Relaxed);
+            self.ended.store(true, Ordering::Relaxed);
             let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
             first.get_or_insert(error);
         }

@@ -9,19 +9,21 @@ use std::time::{Duration, Instant};
 
 use seekscope_run::{DiskStep, EngineKind};
 
+use crate::job::RateLimits;
 use crate::model::knee_depth;
 use crate::step::{self, Second};
 use crate::{Contents, DiskError, FillOptions, TestFile};
 pub use plan::{Profile, Question};
 
-/// Files of the journal steps.
+/// The file whose blocks the journal steps write over.
 const JOURNAL_FILE_BYTES: u64 = 128 << 20;
+/// The files whose blocks they write for the first time, one at a time: more than a step gets
+/// through, and none of it is taken before it is written.
+const FRESH_FILE_BYTES: u64 = 512 << 20;
+/// Space that a survey that writes needs beside its file.
+pub const EXTRA_BYTES: u64 = JOURNAL_FILE_BYTES + FRESH_FILE_BYTES;
 /// Between steps: making threads, evicting files.
 const OVERHEAD_PER_STEP: Duration = Duration::from_millis(60);
-/// Share of the time in which some task on the host waits for I/O beyond which a survey beside a
-/// database ends itself.
-const PRESSURE_MAX: f64 = 0.6;
-
 /// Limits by cgroups and clouds are granted in slices of a tenth of a second: a step that is cut
 /// within one counts too little or too much.
 const SLICE: Duration = Duration::from_millis(100);
@@ -42,9 +44,8 @@ pub struct SurveyOptions {
     pub engine: EngineKind,
     /// Go through the page cache where direct I/O would be used.
     pub buffered: bool,
-    /// No job exceeds so many operations per second, and the survey ends itself when the host
-    /// suffers.
-    pub rate_per_s_max: Option<f64>,
+    /// For measuring beside others; the survey ends itself when the host suffers.
+    pub limits: Option<RateLimits>,
     /// Length of the sustained profile's last step.
     pub sustained: Duration,
     pub seed: u64,
@@ -61,12 +62,13 @@ pub trait SurveyObserver {
 }
 
 /// How a survey ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SurveyEnd {
     Complete,
     Interrupted,
-    /// It ended itself for the sake of others; says why.
-    HeldBack(String),
+    /// It ended itself for the sake of others: some task of the host waited for I/O for this share
+    /// of the time.
+    HeldBack(f64),
 }
 
 /// A survey on a file.
@@ -77,8 +79,6 @@ pub struct Survey<'a> {
     /// Where files of the journal steps are made; `None` when nothing may be written.
     directory: Option<PathBuf>,
     steps: Vec<DiskStep>,
-    /// Written beside the file itself.
-    written_bytes: u64,
 }
 
 impl<'a> Survey<'a> {
@@ -89,18 +89,12 @@ impl<'a> Survey<'a> {
             file,
             directory: file.is_own().then(|| file.path().to_path_buf()),
             steps: Vec::new(),
-            written_bytes: 0,
         }
     }
 
     /// The steps measured so far.
     pub fn steps(&self) -> &[DiskStep] {
         &self.steps
-    }
-
-    /// Bytes written by steps, the file's own filling left out.
-    pub fn written_bytes(&self) -> u64 {
-        self.written_bytes
     }
 
     /// Asks all questions. `started` is when the budget began to run.
@@ -110,45 +104,55 @@ impl<'a> Survey<'a> {
         observer: &mut dyn SurveyObserver,
         cancel: &AtomicBool,
     ) -> Result<SurveyEnd, DiskError> {
-        let questions = plan::questions(self.options.profile, self.directory.is_some());
-        let scale = self.scale(&questions, started);
+        let questions = plan::questions(self.options, self.directory.is_some());
         let journal = self.journal_file(cancel)?;
-        let total = questions.len();
-        for (number, question) in questions.into_iter().enumerate() {
-            let length = whole_slices(question.length(self.options).mul_f64(scale));
-            observer.step_begins(&question.name(), number + 1, total, length);
-            let fresh = self.fresh_file(&question)?;
+        for (number, question) in questions.iter().enumerate() {
+            let left = &questions[number..];
+            let length = whole_slices(
+                question
+                    .length(self.options)
+                    .mul_f64(self.scale(left, started)),
+            );
+            observer.step_begins(&question.name(), number + 1, questions.len(), length);
+            let fresh = self.fresh_file(question)?;
             let journal = fresh.as_ref().or(journal.as_ref());
-            let step = question.step(&self.context(journal, length));
-            let Some(step) = step else { continue };
-            self.evict(&question)?;
+            let Some(step) = question.step(&self.context(journal, length)) else {
+                continue;
+            };
+            if question.wants_cold(self.options) {
+                self.file.evict()?;
+            }
             let end = step::run(&step, &mut |second| observer.second(second), cancel)?;
-            self.count_written(&end.step);
             observer.step_ended(&end.step)?;
-            let pressure = end.step.io_pressure;
             self.steps.push(end.step);
             if end.interrupted || cancel.load(Ordering::Relaxed) {
                 return Ok(SurveyEnd::Interrupted);
             }
-            if let Some(why) = self.must_hold_back(pressure) {
-                return Ok(SurveyEnd::HeldBack(why));
+            if let Some(pressure) = end.held_back {
+                return Ok(SurveyEnd::HeldBack(pressure));
             }
         }
         Ok(SurveyEnd::Complete)
     }
 
-    /// By how much steps are lengthened or shortened to use up the budget.
-    fn scale(&self, questions: &[Question], started: Instant) -> f64 {
+    /// By how much the questions that are left are shortened to keep the budget.
+    fn scale(&self, left: &[Question], started: Instant) -> f64 {
         let Some(budget) = self.options.budget else {
             return 1.0;
         };
-        let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
-        let left = budget
+        let count = u32::try_from(left.len()).unwrap_or(u32::MAX);
+        let time = budget
             .saturating_sub(started.elapsed())
             .saturating_sub(OVERHEAD_PER_STEP * count);
-        let wanted: Duration = questions.iter().map(|q| q.length(self.options)).sum();
+        let wanted: Duration = left
+            .iter()
+            .map(|question| {
+                let length = question.length(self.options);
+                length + question.warm_up(length)
+            })
+            .sum();
         // Below a twentieth nothing can be said any more; the budget is then exceeded.
-        (left.as_secs_f64() / wanted.as_secs_f64().max(0.001)).clamp(0.05, 1.0)
+        (time.as_secs_f64() / wanted.as_secs_f64().max(0.001)).clamp(0.05, 1.0)
     }
 
     fn context<'b>(&'b self, journal: Option<&'b TestFile>, length: Duration) -> plan::Context<'b> {
@@ -170,39 +174,30 @@ impl<'a> Survey<'a> {
         let Some(directory) = &self.directory else {
             return Ok(None);
         };
-        let contents = Contents::Random {
+        let mut fill = FillOptions::new(Contents::Random {
             seed: self.options.seed,
-        };
-        let fill = FillOptions::new(contents);
+        });
+        fill.bytes_per_s = self.options.limits.map(|limits| whole(limits.bytes_per_s));
         TestFile::create(directory, JOURNAL_FILE_BYTES, fill, &mut |_| {}, cancel).map(Some)
     }
 
     fn fresh_file(&self, question: &Question) -> Result<Option<TestFile>, DiskError> {
         match (&self.directory, question) {
             (Some(directory), Question::Journal { fresh: true, .. }) => {
-                TestFile::create_sparse(directory, JOURNAL_FILE_BYTES).map(Some)
+                TestFile::create_sparse(directory, FRESH_FILE_BYTES).map(Some)
             }
             _ => Ok(None),
         }
     }
+}
 
-    fn evict(&self, question: &Question) -> Result<(), DiskError> {
-        if question.wants_cold(self.options) {
-            self.file.evict()?;
-        }
-        Ok(())
-    }
-
-    fn count_written(&mut self, step: &DiskStep) {
-        self.written_bytes += step.jobs.iter().map(|job| job.writes.bytes).sum::<u64>();
-    }
-
-    fn must_hold_back(&self, pressure: Option<f64>) -> Option<String> {
-        self.options.rate_per_s_max?;
-        let pressure = pressure.filter(|p| *p > PRESSURE_MAX)?;
-        Some(format!(
-            "tasks on this host waited for I/O for {:.0} % of the last step",
-            pressure * 100.0
-        ))
-    }
+/// A positive rate as a whole number.
+fn whole(rate: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the cast saturates"
+    )]
+    let whole = rate as u64;
+    whole
 }

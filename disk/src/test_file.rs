@@ -118,11 +118,7 @@ impl TestFile {
             .read(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
-            .map_err(|source| DiskError::File {
-                action: "open",
-                path: path.into(),
-                source,
-            })?;
+            .map_err(DiskError::on("open", path))?;
         // A block device tells its size by its end only.
         let bytes = rustix::fs::seek(&file, rustix::fs::SeekFrom::End(0))
             .map_err(|e| DiskError::on("find the end of", path)(e.into()))?;

@@ -167,7 +167,7 @@ pub struct JobOutcome {
 impl JobOutcome {
     /// Reads and writes.
     pub fn operations(&self) -> u64 {
-        self.reads.operations + self.writes.operations
+        self.reads.operations.saturating_add(self.writes.operations)
     }
 
     /// Reads and writes per second.
@@ -177,7 +177,7 @@ impl JobOutcome {
 
     /// Bytes read and written per second.
     pub fn bytes_per_s(&self) -> f64 {
-        self.per_s(self.reads.bytes + self.writes.bytes)
+        self.per_s(self.reads.bytes.saturating_add(self.writes.bytes))
     }
 
     /// CPU time per read or write, µs; `None` without any.
@@ -277,7 +277,8 @@ pub struct DiskMeasurement {
     pub file_bytes: u64,
     /// The disk as it is, or throttled.
     pub disk: Disk,
-    /// Written to the disk by this run, filling the file included.
+    /// Written to the disk by this run, by the kernel's count: the file, what steps wrote, and some
+    /// 100 KiB of the run's own records. 0 when only an existing file was read.
     pub written_bytes: u64,
     pub direct: DirectFacts,
     /// Cost of reading the clock once, ns: one reading per operation at depth 1, one per batch at

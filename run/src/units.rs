@@ -12,7 +12,7 @@ pub struct UnitError {
 
 const SIZE_HINT: &str =
     "size; write bytes, or a number with k, M, G, T (1024 each), e.g. 64M or 1GiB";
-const DURATION_HINT: &str = "duration; write a number with ms, s, m or h, e.g. 30s or 1.5m";
+const DURATION_HINT: &str = "duration; write a number with us, ms, s, m or h, e.g. 30s or 1.5m";
 
 fn split_number(text: &str) -> Option<(f64, String)> {
     let text = text.trim();
@@ -57,6 +57,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     };
     let (number, unit) = split_number(text).ok_or_else(error)?;
     let seconds = match unit.as_str() {
+        "us" | "µs" => number / 1e6,
         "ms" => number / 1000.0,
         "" | "s" => number,
         "m" | "min" => number * 60.0,

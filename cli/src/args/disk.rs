@@ -54,8 +54,8 @@ pub struct PlaceArgs {
     /// Read this file or block device instead of making one; it is never written
     #[arg(long, value_name = "FILE")]
     pub read_existing: Option<PathBuf>,
-    /// Measure although a database runs in DIR: at most 200 operations/s, ending when the host
-    /// waits for I/O most of the time
+    /// Measure although a database runs in DIR: at most 200 requests and 20 MB per second, ending
+    /// when the host waits for I/O most of the time. This says little of what the disk can do
     #[arg(long)]
     pub next_to_database: bool,
     /// Throttle this process's reads to resemble a slower disk [default: none]
@@ -171,7 +171,7 @@ pub struct JobArgs {
     #[arg(long, value_name = "ADVICE", value_enum, default_value_t = AdviceName::Normal)]
     pub advice: AdviceName,
     /// End with exit code 6 when fewer operations per second are reached
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = positive)]
     pub min_iops: Option<f64>,
     /// End with exit code 6 when the 99th percentile of latency is longer
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
@@ -180,7 +180,15 @@ pub struct JobArgs {
     pub place: PlaceArgs,
 }
 
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number.is_finite() => Ok(number),
+        _ => Err("a number above 0 is expected".into()),
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(clippy::enum_variant_names, reason = "fio's names")]
 pub enum Rw {
     Read,
     Write,

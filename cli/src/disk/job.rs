@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_disk::survey::SurveyObserver;
-use seekscope_disk::{Job, Step, step};
-use seekscope_run::{AccessKind, DiskMeasurement, EngineKind, JobOutcome, ReadAdvice, StepGroup};
+use seekscope_disk::{DiskError, Job, Step, step};
+use seekscope_run::{
+    AccessKind, DiskMeasurement, EngineKind, JobOutcome, LatencySummary, ReadAdvice, StepGroup,
+};
 
 use super::measurement::{self, Ended};
 use super::place::Place;
@@ -19,10 +21,11 @@ use crate::session::Session;
 
 /// Runs the command.
 pub async fn run(args: &JobArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
-    let mut place = Place::check(&args.directory, &args.place)?;
+    let mut place = Place::check(&args.directory, &args.place, 0)?;
     let mut job = job(args);
-    if let Some(most) = place.rate_per_s_max() {
-        job.facts.rate_per_s = Some(job.facts.rate_per_s.map_or(most, |rate| rate.min(most)));
+    let limits = place.limits();
+    if let Some(limits) = &limits {
+        job.hold_to(limits, 1);
     }
     place.check_job(&job)?;
     let progress = Progress::new(args.place.output.quiet);
@@ -32,8 +35,9 @@ pub async fn run(args: &JobArgs, environment: &Environment, arguments: Vec<Strin
         ""
     };
     progress.say(place.announcement(more));
+    let pressure_max = limits.map(|limits| limits.pressure_max);
     let measure = move |session: &mut Session, place: Place, cancel: &AtomicBool| {
-        measure(session, place, job, progress, cancel)
+        measure(session, place, job, pressure_max, progress, cancel)
     };
     let session =
         measurement::run(&args.place, place, arguments, "job", environment, measure).await?;
@@ -82,14 +86,12 @@ fn measure(
     session: &mut Session,
     place: Place,
     job: Job,
+    pressure_max: Option<f64>,
     progress: Progress,
     cancel: &AtomicBool,
 ) -> Result<Ended> {
-    let mut measurement = session.document.disk.take().unwrap_or_default();
-    let file = place.file(&mut measurement, None, progress, cancel);
-    session.document.disk = Some(measurement);
-    let file = file?;
-    session.save()?;
+    let file = place.file(session, None, job.facts.direct, progress, cancel)?;
+    check_alignment(&job, session)?;
     if job.facts.engine == EngineKind::Mmap {
         seekscope_disk::end_process_on_bus_error();
     }
@@ -103,21 +105,32 @@ fn measure(
         group: StepGroup::Job,
         name: name.clone(),
         jobs: vec![(job, &file)],
+        pressure_max,
     };
     let mut records = Records::new(&session.directory, &mut session.document, progress)?;
     records.line_per_second = true;
     records.step_begins(&name, 1, 1, expected);
     let end = step::run(&step, &mut |second| records.second(second), cancel)?;
     records.step_ended(&end.step)?;
-    if let Some(measurement) = &mut session.document.disk {
-        let outcomes = &end.step.jobs;
-        measurement.written_bytes += outcomes.iter().map(|o| o.writes.bytes).sum::<u64>();
-    }
-    Ok(if end.interrupted {
-        Ended::Interrupted
-    } else {
-        Ended::Complete
+    Ok(match (end.interrupted, end.held_back) {
+        (true, _) => Ended::Interrupted,
+        (false, Some(pressure)) => Ended::HeldBack(pressure),
+        (false, None) => Ended::Complete,
     })
+}
+
+/// A disk of 4 KiB blocks takes no smaller ones; the kernel would call that an invalid argument.
+fn check_alignment(job: &Job, session: &Session) -> Result<()> {
+    let measurement = session.document.disk.as_ref();
+    let alignment_bytes = measurement.map_or(0, |m| m.direct.alignment_bytes);
+    let block_bytes = job.facts.block_bytes;
+    if job.facts.direct && alignment_bytes > 0 && !block_bytes.is_multiple_of(alignment_bytes) {
+        return Err(DiskError::InvalidJob(format!(
+            "direct I/O on this file needs a block size that is a multiple of {alignment_bytes}, not {block_bytes}"
+        ))
+        .into());
+    }
+    Ok(())
 }
 
 fn name(job: &Job) -> String {
@@ -148,8 +161,12 @@ fn check_thresholds(args: &JobArgs, measurement: Option<&DiskMeasurement>) -> Re
         ))
         .into());
     }
-    match (args.max_p99, p99(outcome)) {
-        (Some(most), p99) if p99 > most => Err(ThresholdMissed(format!(
+    match (args.max_p99, slowest(outcome)) {
+        (Some(most), None) => Err(ThresholdMissed(format!(
+            "nothing completed, so --max-p99 {most:?} was not kept"
+        ))
+        .into()),
+        (Some(most), Some(p99)) if p99 > most => Err(ThresholdMissed(format!(
             "the 99th percentile of latency is {p99:?}, longer than --max-p99 {most:?}"
         ))
         .into()),
@@ -157,12 +174,14 @@ fn check_thresholds(args: &JobArgs, measurement: Option<&DiskMeasurement>) -> Re
     }
 }
 
-/// Of reads or writes, whichever is longer.
-fn p99(outcome: &JobOutcome) -> Duration {
-    let ns = outcome
-        .reads
-        .latency
-        .p99_ns
-        .max(outcome.writes.latency.p99_ns);
-    Duration::from_nanos(ns)
+/// The 99th percentile of reads or writes, whichever is longer; the longest latency where there are
+/// too few to speak of percentiles. `None` without any.
+fn slowest(outcome: &JobOutcome) -> Option<Duration> {
+    let of = |latency: &LatencySummary| match latency.count {
+        0 => None,
+        1..100 => Some(latency.max_ns),
+        _ => Some(latency.p99_ns),
+    };
+    let ns = of(&outcome.reads.latency).max(of(&outcome.writes.latency))?;
+    Some(Duration::from_nanos(ns))
 }

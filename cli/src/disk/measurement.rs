@@ -1,29 +1,31 @@
 //! One measurement from its beginning to its end, whichever way it ends: the part that the survey
 //! and the single job share.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_disk::DiskError;
-use seekscope_run::Outcome;
+use seekscope_run::{DiskMeasurement, EngineKind, Outcome, ProcessDeviceIo, RunDirectory};
 
 use super::place::{Emulation, Place};
 use super::results::Results;
 use crate::args::PlaceArgs;
 use crate::environment::Environment;
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, message_of};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals;
+use crate::signals::Signals;
 
 /// How the measuring itself ended, when it did not fail.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ended {
     Complete,
     Interrupted,
-    /// It ended itself; says why.
-    HeldBack(String),
+    /// It ended itself for the sake of others: some task of the host waited for I/O for this share
+    /// of the time.
+    HeldBack(f64),
 }
 
 /// Runs `measure` on a thread of its own until it ends or a signal stops it, writes everything to
@@ -36,6 +38,7 @@ pub async fn run(
     environment: &Environment,
     measure: impl FnOnce(&mut Session, Place, &AtomicBool) -> Result<Ended> + Send + 'static,
 ) -> Result<Session> {
+    let mut signals = Signals::catch();
     let progress = Progress::new(args.output.quiet);
     let mut session = Session::begin("disk", arguments, args.out.as_deref())?;
     place.describe(&mut session);
@@ -51,28 +54,39 @@ pub async fn run(
         ));
     }
     session.save()?;
+    let before = ProcessDeviceIo::read(Path::new("/"));
     let cancel = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&cancel);
     let mut signal = None;
     let measured = match &emulation {
         Err(_) => None,
         Ok(_) => {
+            let run = session.directory.path().to_path_buf();
             let mut work = tokio::task::spawn_blocking(move || {
                 let measured = measure(&mut session, place, &flag);
                 (session, measured)
             });
             let ended = tokio::select! {
                 biased;
-                name = signals::first() => {
+                name = signals.first() => {
                     cancel.store(true, Ordering::Relaxed);
                     signal = Some(name);
                     work.await
                 }
                 ended = &mut work => ended,
             };
-            let (returned, measured) = ended.context("the measuring thread ended unexpectedly")?;
-            session = returned;
-            Some(measured)
+            match ended {
+                Ok((returned, measured)) => {
+                    session = returned;
+                    Some(measured)
+                }
+                Err(panic) => {
+                    session = reopened(&run)?;
+                    Some(Err(anyhow::anyhow!(
+                        "the measuring thread ended unexpectedly ({panic}); please report this"
+                    )))
+                }
+            }
         }
     };
     let measured = match (emulation, measured) {
@@ -82,7 +96,10 @@ pub async fn run(
             measured.unwrap_or(Ok(Ended::Complete))
         }
     };
-    finish(session, args, progress, measured, signal)
+    if signal.is_none() {
+        signals.end_at_once();
+    }
+    finish(session, args, progress, measured, signal, before)
 }
 
 fn finish(
@@ -91,6 +108,7 @@ fn finish(
     progress: Progress,
     measured: Result<Ended>,
     signal: Option<&'static str>,
+    before: Option<ProcessDeviceIo>,
 ) -> Result<Session> {
     let interrupted = || Interrupted(signal.unwrap_or("a signal"));
     let measured = match measured {
@@ -100,18 +118,64 @@ fn finish(
     let (outcome, reason) = match &measured {
         Ok(Ended::Complete) => (Outcome::Ok, None),
         Ok(Ended::Interrupted) => (Outcome::Partial, Some(interrupted().to_string())),
-        Ok(Ended::HeldBack(why)) => (Outcome::Partial, Some(why.clone())),
-        Err(error) => (Outcome::Failed, Some(format!("{error:#}"))),
+        Ok(Ended::HeldBack(pressure)) => (Outcome::Partial, Some(held_back(*pressure))),
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
     };
+    note_written(&mut session, before);
     let ended = session.end(outcome, reason);
-    let steps = session.document.disk.as_ref().map_or(0, |d| d.steps.len());
-    if steps > 0 {
-        let results = Results::derive(&mut session)?;
-        results.show(&session, &args.output, progress)?;
-    }
+    let shown = show(&mut session, args, progress);
     match measured? {
         Ended::Interrupted => Err(interrupted().into()),
-        Ended::Complete | Ended::HeldBack(_) => ended.map(|()| session),
+        Ended::HeldBack(pressure) => Err(anyhow::anyhow!(held_back(pressure))),
+        Ended::Complete => {
+            ended?;
+            shown?;
+            Ok(session)
+        }
+    }
+}
+
+/// The session was lost with its thread; its directory has what was measured.
+fn reopened(run: &Path) -> Result<Session> {
+    let (directory, document) = RunDirectory::open(run)?;
+    Ok(Session::reopen(directory, document))
+}
+
+/// What there is, if anything was measured.
+fn show(session: &mut Session, args: &PlaceArgs, progress: Progress) -> Result<()> {
+    let steps = session.document.disk.as_ref().map_or(0, |d| d.steps.len());
+    if steps == 0 {
+        return Ok(());
+    }
+    let results = Results::derive(session)?;
+    results.show(session, &args.output, progress)
+}
+
+fn held_back(pressure: f64) -> String {
+    format!(
+        "ended early for the sake of others: tasks on this host waited for I/O for {:.0} % of the last seconds",
+        pressure * 100.0
+    )
+}
+
+/// What exists is only read, and the null engine makes no I/O.
+fn writes_nothing(measurement: &DiskMeasurement) -> bool {
+    let mut jobs = measurement.steps.iter().flat_map(|step| &step.jobs);
+    let mut null_only = || jobs.all(|outcome| outcome.job.engine == EngineKind::Null);
+    measurement.existing_file.is_some() || (!measurement.steps.is_empty() && null_only())
+}
+
+/// What the process had the disk write, by the kernel's own count: all of it in files of ours, the
+/// run's own records (some 100 KiB) among them.
+fn note_written(session: &mut Session, before: Option<ProcessDeviceIo>) {
+    let now = ProcessDeviceIo::read(Path::new("/"));
+    if let (Some(measurement), Some(before), Some(now)) = (&mut session.document.disk, before, now)
+    {
+        measurement.written_bytes = if writes_nothing(measurement) {
+            0
+        } else {
+            now.since(&before).write_bytes
+        };
     }
 }
 

@@ -5,9 +5,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use seekscope_disk::{Contents, DiskError, FillOptions, Job, TestFile, probe_direct, safety};
+use seekscope_disk::{
+    Contents, DiskError, FillOptions, Job, RateLimits, TestFile, probe_direct, safety,
+};
 use seekscope_run::units::{format_bytes, format_ns};
-use seekscope_run::{DeviceFacts, Disk, DiskMeasurement, EngineKind, HostFacts, Surroundings};
+use seekscope_run::{
+    DeviceFacts, Disk, DiskMeasurement, EngineKind, HostFacts, IoPressure, Limitation, Surroundings,
+};
 use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec, Workspace};
 
 use crate::args::{EmulatedDisk, PlaceArgs};
@@ -15,8 +19,12 @@ use crate::environment::Environment;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// Beside a database: this many operations per second and no more.
-const RATE_PER_S_BESIDE_DATABASE: f64 = 200.0;
+/// Beside a database: so much and no more, and only while the host does not suffer.
+const LIMITS_BESIDE_DATABASE: RateLimits = RateLimits {
+    requests_per_s: 200.0,
+    bytes_per_s: 20e6,
+    pressure_max: 0.6,
+};
 const FILL_BYTES_PER_S_BESIDE_DATABASE: u64 = 20_000_000;
 const FILE_BYTES: u64 = 4 << 30;
 const FILE_BYTES_BESIDE_DATABASE: u64 = 256 << 20;
@@ -38,7 +46,8 @@ pub struct Place {
 
 impl Place {
     /// Refuses what cannot or should not be measured. Nothing has been made yet.
-    pub fn check(directory: &Path, args: &PlaceArgs) -> Result<Self> {
+    /// `extra_bytes` are needed beside the file.
+    pub fn check(directory: &Path, args: &PlaceArgs, extra_bytes: u64) -> Result<Self> {
         let existing = match &args.read_existing {
             Some(path) => Some(TestFile::open_existing(path)?),
             None => None,
@@ -59,7 +68,7 @@ impl Place {
         }
         let file_bytes = match &existing {
             Some(file) => file.bytes(),
-            None => file_bytes(&folder, args)?,
+            None => file_bytes(&folder, args, extra_bytes)?,
         };
         let device = DeviceFacts::of_path(Path::new("/"), &path)
             .with_context(|| format!("cannot look at {}", path.display()))?;
@@ -74,9 +83,14 @@ impl Place {
         })
     }
 
-    /// Rate that no job may exceed.
-    pub fn rate_per_s_max(&self) -> Option<f64> {
-        self.beside_database.then_some(RATE_PER_S_BESIDE_DATABASE)
+    /// Size of the file, as far as it is known before it is filled.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// What no job may exceed.
+    pub fn limits(&self) -> Option<RateLimits> {
+        self.beside_database.then_some(LIMITS_BESIDE_DATABASE)
     }
 
     /// Refuses a job that cannot run here, before anything is written.
@@ -102,6 +116,13 @@ impl Place {
             clock_read_ns: seekscope_disk::clock_read_ns(),
             ..DiskMeasurement::default()
         };
+        if self.beside_database && IoPressure::read(root).is_none() {
+            session.limit(Limitation {
+                what: "whether the host suffered was not watched, only the rate was limited".into(),
+                why: "the kernel offers no pressure stall information (/proc/pressure/io)".into(),
+                remedy: "boot with psi=1".into(),
+            });
+        }
         session.document.host = Some(host);
         session.document.device = Some(self.device.clone());
         session.document.disk = Some(measurement);
@@ -124,43 +145,57 @@ impl Place {
         }
     }
 
-    /// The file, made and filled if it is ours. `until` bounds the time of filling.
+    /// The file, made and filled if it is ours, and what is known of it noted in the run. `until`
+    /// bounds the time of filling; `direct` says that direct I/O will be asked for.
     pub fn file(
         self,
-        measurement: &mut DiskMeasurement,
+        session: &mut Session,
         until: Option<Instant>,
+        direct: bool,
         progress: Progress,
         cancel: &AtomicBool,
     ) -> Result<TestFile> {
+        let without_contents = self.without_contents;
         let file = match self.existing {
             Some(file) => file,
-            None if self.without_contents => {
-                TestFile::create_sparse(&self.directory, self.file_bytes)?
-            }
-            None => {
-                let size = format_bytes(self.file_bytes);
-                let step = progress.counted(
-                    format!("filling {size} with incompressible data, MiB"),
-                    self.file_bytes >> 20,
-                );
-                let mut fill = FillOptions::new(Contents::Random { seed: self.seed });
-                fill.until = until;
-                if self.beside_database {
-                    fill.bytes_per_s = Some(FILL_BYTES_PER_S_BESIDE_DATABASE);
-                }
-                let started = Instant::now();
-                let mut written = |bytes: u64| step.at(bytes >> 20);
-                let file =
-                    TestFile::create(&self.directory, self.file_bytes, fill, &mut written, cancel)?;
-                measurement.written_bytes = file.bytes();
-                note_short_fill(progress, &file, self.file_bytes, started.elapsed());
-                file
-            }
+            None if without_contents => TestFile::create_sparse(&self.directory, self.file_bytes)?,
+            None => self.filled(until, direct, progress, cancel)?,
         };
-        measurement.file_bytes = file.bytes();
-        if !self.without_contents {
-            measurement.direct = probe_direct(&file)?;
+        if let Some(measurement) = &mut session.document.disk {
+            measurement.file_bytes = file.bytes();
+            if !without_contents {
+                measurement.direct = probe_direct(&file)?;
+            }
         }
+        session.save()?;
+        Ok(file)
+    }
+
+    fn filled(
+        &self,
+        until: Option<Instant>,
+        direct: bool,
+        progress: Progress,
+        cancel: &AtomicBool,
+    ) -> Result<TestFile> {
+        if direct {
+            // Refused direct I/O is found out before anything is written.
+            TestFile::create_empty(&self.directory)?.open(true)?;
+        }
+        let size = format_bytes(self.file_bytes);
+        let step = progress.counted(
+            format!("filling {size} with incompressible data, MiB"),
+            self.file_bytes >> 20,
+        );
+        let mut fill = FillOptions::new(Contents::Random { seed: self.seed });
+        fill.until = until;
+        if self.beside_database {
+            fill.bytes_per_s = Some(FILL_BYTES_PER_S_BESIDE_DATABASE);
+        }
+        let started = Instant::now();
+        let mut written = |bytes: u64| step.at(bytes >> 20);
+        let file = TestFile::create(&self.directory, self.file_bytes, fill, &mut written, cancel)?;
+        note_short_fill(progress, &file, self.file_bytes, started.elapsed());
         Ok(file)
     }
 }
@@ -177,7 +212,7 @@ fn note_short_fill(progress: Progress, file: &TestFile, wanted_bytes: u64, took:
     }
 }
 
-fn file_bytes(directory: &Path, args: &PlaceArgs) -> Result<u64> {
+fn file_bytes(directory: &Path, args: &PlaceArgs, extra_bytes: u64) -> Result<u64> {
     if let Some(bytes) = args.size {
         let least = 1 << 20;
         if bytes < least {
@@ -186,7 +221,7 @@ fn file_bytes(directory: &Path, args: &PlaceArgs) -> Result<u64> {
             );
             return Err(DiskError::InvalidJob(why).into());
         }
-        safety::check_space(directory, bytes)?;
+        safety::check_space(directory, bytes.saturating_add(extra_bytes))?;
         return Ok(bytes);
     }
     let wanted = match args.next_to_database {
@@ -196,7 +231,7 @@ fn file_bytes(directory: &Path, args: &PlaceArgs) -> Result<u64> {
     // Half of what may be used: the journal steps write too, and so do others.
     let bytes = wanted.min(safety::spare_bytes(directory)? / 2);
     let bytes = bytes / FILE_BYTES_MIN * FILE_BYTES_MIN;
-    safety::check_space(directory, bytes.max(FILE_BYTES_MIN))?;
+    safety::check_space(directory, bytes.max(FILE_BYTES_MIN) + extra_bytes)?;
     Ok(bytes.max(FILE_BYTES_MIN))
 }
 

@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use seekscope_disk::model::{
-    Access, Order, PredictOptions, Prediction, Region, accesses_of_trace, predict,
+    Access, CALL_BYTES_MAX, Order, PredictOptions, Prediction, Region, accesses_of_trace, predict,
     without_think_time,
 };
+use seekscope_report::terminal::visible;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{DeviceModel, RunDirectory};
+use seekscope_run::{DeviceModel, IoEvent, RunDirectory};
 use serde_json::{Value, json};
 
 use super::results::load_model;
@@ -61,7 +62,7 @@ fn trace(run: &std::path::Path) -> Result<Work> {
     let mut events = Vec::new();
     directory.for_each_event(|event| events.push(*event))?;
     let first_ns = events.iter().map(|e| e.t_ns).min();
-    let last_ns = events.iter().map(|e| e.t_ns + e.latency_ns).max();
+    let last_ns = events.iter().map(end_ns).max();
     let converted = accesses_of_trace(&events);
     let mut notes = Vec::new();
     if converted.unknown_offset > 0 {
@@ -70,14 +71,26 @@ fn trace(run: &std::path::Path) -> Result<Work> {
             "{count} calls were left out: their offset in the file is unknown"
         ));
     }
+    if converted.impossible > 0 {
+        let count = format_count(converted.impossible);
+        notes.push(format!(
+            "{count} accesses were left out: no call can move as many bytes as the trace says"
+        ));
+    }
     let files = directory.files()?;
     Ok(Work {
         accesses: converted.accesses,
         file_bytes: files.iter().map(|f| (f.file_id, f.size_bytes)).collect(),
         notes,
-        recorded_ns: first_ns.zip(last_ns).map(|(first, last)| last - first),
+        recorded_ns: first_ns
+            .zip(last_ns)
+            .map(|(first, last)| last.saturating_sub(first)),
         about: format!("the trace in {}", run.display()),
     })
+}
+
+fn end_ns(event: &IoEvent) -> u64 {
+    event.t_ns.saturating_add(event.latency_ns)
 }
 
 fn synthetic(text: &str, args: &PredictArgs) -> Result<Work> {
@@ -87,6 +100,13 @@ fn synthetic(text: &str, args: &PredictArgs) -> Result<Work> {
         return Err(Usage(format!(
             "--region {} in blocks of {} makes {blocks} blocks; from 1 to {BLOCKS_MAX} can be predicted",
             args.region, args.bs
+        ))
+        .into());
+    }
+    if args.bs > CALL_BYTES_MAX {
+        return Err(Usage(format!(
+            "--bs {}: one call reads at most {CALL_BYTES_MAX} bytes",
+            args.bs
         ))
         .into());
     }
@@ -170,6 +190,7 @@ fn document_of(
     })
 }
 
+/// Names come from the runs, which may be foreign: control characters are shown, not obeyed.
 fn text(
     model: &DeviceModel,
     work: &Work,
@@ -208,7 +229,7 @@ fn text(
     }
     let notes = as_recorded.unmodelled.iter().chain(&work.notes);
     lines.extend(notes.map(|note| format!("  Not in it: {note}")));
-    lines.join("\n") + "\n"
+    visible(&lines.join("\n")) + "\n"
 }
 
 fn capitalised(text: &str) -> String {
@@ -221,6 +242,48 @@ fn capitalised(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn escape_sequences_of_a_foreign_run_are_shown_not_obeyed() {
+        let model = DeviceModel {
+            disk: "ext4 on \u{1b}[2Jvda".into(),
+            ..DeviceModel::default()
+        };
+        let work = Work {
+            accesses: Vec::new(),
+            file_bytes: Vec::new(),
+            notes: vec!["a\u{202e}b".into()],
+            recorded_ns: Some(1),
+            about: "the trace in \u{9b}31m".into(),
+        };
+        let prediction = predict(&model, &[], &PredictOptions::with_memory(0));
+        let text = text(&model, &work, &prediction, &prediction);
+        for control in ['\u{1b}', '\u{202e}', '\u{9b}'] {
+            assert!(!text.contains(control), "{text:?}");
+        }
+        assert!(
+            text.contains(r"\u{1b}[2Jvda") && text.ends_with('\n'),
+            "{text:?}"
+        );
+    }
+
+    #[test]
+    fn times_near_the_end_of_the_clock() {
+        let event = IoEvent {
+            t_ns: u64::MAX - 1,
+            pid: 1,
+            tid: 1,
+            file_id: 1,
+            op: seekscope_run::IoOp::Pread,
+            flags: seekscope_run::IoFlags(0),
+            offset: Some(0),
+            length: 1,
+            latency_ns: 100,
+            result: 1,
+            device_read_bytes: 0,
+        };
+        assert_eq!(end_ns(&event), u64::MAX);
+    }
 
     #[test]
     fn orders_are_read() {

@@ -62,6 +62,9 @@ impl<'a> Records<'a> {
             latency: service.unwrap_or(due),
             response: service.map(|_| due),
         })?;
+        if tally.latency.is_empty() {
+            return Ok(());
+        }
         let started_ns = self.document.started.monotonic_ns;
         self.latencies.write(
             &tag_of(second.step, &name),

@@ -153,7 +153,8 @@ fn order_prediction(
 ) -> Option<OrderPrediction> {
     let outcome = step.main()?;
     let facts = &outcome.job;
-    if outcome.operations() == 0 || facts.rate_per_s.is_some() {
+    let blocks = measurement.file_bytes.checked_div(facts.block_bytes)?;
+    if outcome.operations() == 0 || outcome.operations() > blocks || facts.rate_per_s.is_some() {
         return None;
     }
     let order = match facts.run_blocks {
@@ -164,11 +165,10 @@ fn order_prediction(
     let region = Region {
         file: 0,
         offset: 0,
-        blocks: measurement.file_bytes / facts.block_bytes,
+        blocks,
         block_bytes: facts.block_bytes,
     };
-    let mut accesses = region.reads(order, 1);
-    accesses.truncate(usize::try_from(outcome.operations()).ok()?);
+    let accesses = region.reads_up_to(order, 1, outcome.operations());
     let mut options = PredictOptions::with_memory(measurement.file_bytes.saturating_mul(2));
     options.file_bytes.insert(0, measurement.file_bytes);
     let predicted_ns = model::predict(model, &accesses, &options).elapsed_ns;

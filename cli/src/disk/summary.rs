@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 pub fn summary(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
     let common = json!({
         "profile": measurement.profile,
-        "direct": measurement.direct.real,
+        "direct": is_direct(measurement),
         "direct_evidence": measurement.direct.evidence,
         "disk": measurement.disk.label(),
         "emulated": measurement.disk.is_emulated(),
@@ -28,6 +28,14 @@ pub fn summary(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -
         _ => survey(measurement, predictions),
     };
     merged(common, own)
+}
+
+/// Direct I/O goes around the page cache here, and a single job used it.
+fn is_direct(measurement: &DiskMeasurement) -> bool {
+    let asked_for = |step: &DiskStep| step.main().is_some_and(|main| main.job.direct);
+    let single =
+        (measurement.profile == "job").then(|| measurement.steps.first().is_some_and(asked_for));
+    measurement.direct.real && single.unwrap_or(true)
 }
 
 fn merged(first: Value, second: Value) -> Value {

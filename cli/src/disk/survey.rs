@@ -4,8 +4,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use seekscope_disk::survey::{Profile, Survey, SurveyEnd, SurveyOptions};
+use seekscope_disk::survey::{EXTRA_BYTES, Profile, Survey, SurveyEnd, SurveyOptions};
 use seekscope_disk::uring_is_available;
+use seekscope_run::units::format_bytes;
 use seekscope_run::{EngineKind, Limitation};
 
 use super::measurement::{self, Ended};
@@ -13,9 +14,14 @@ use super::place::Place;
 use super::records::Records;
 use crate::args::{ProfileName, SurveyArgs, SurveyEngine};
 use crate::environment::Environment;
+use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
 
+/// A tenth of a second for each question, and the file.
+const BUDGET_MIN: Duration = Duration::from_secs(10);
+/// Room for 128 requests of every size.
+const FILE_BYTES_MIN: u64 = 16 << 20;
 const BUDGET_QUICK: Duration = Duration::from_secs(90);
 /// Part of the budget that filling the file may take.
 const FILL_SHARE: f64 = 0.17;
@@ -26,7 +32,8 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
-    let place = Place::check(&args.directory, &args.place)?;
+    let place = Place::check(&args.directory, &args.place, EXTRA_BYTES)?;
+    check(args, &place)?;
     let progress = Progress::new(args.place.output.quiet);
     let budget = args
         .budget
@@ -41,11 +48,14 @@ pub async fn run(
         budget,
         engine,
         buffered: args.buffered,
-        rate_per_s_max: place.rate_per_s_max(),
+        limits: place.limits(),
         sustained: args.sustained_for,
         seed: args.place.seed,
     };
-    progress.say(place.announcement(" and overwrites parts of it while measuring writes"));
+    progress.say(place.announcement(
+        ", two more for journal writes (128 MiB, and 512 MiB at most at a time), and for some 16 s \
+         of a quick survey overwrites parts of them as fast as the disk takes it",
+    ));
     let profile = options.profile.name();
     let measure = move |session: &mut Session, place: Place, cancel: &AtomicBool| {
         if let Some(limitation) = limitation {
@@ -55,6 +65,27 @@ pub async fn run(
     };
     measurement::run(&args.place, place, arguments, profile, environment, measure).await?;
     Ok(())
+}
+
+/// Refuses what a survey can say nothing of, before anything is made.
+fn check(args: &SurveyArgs, place: &Place) -> Result<()> {
+    if place.file_bytes() < FILE_BYTES_MIN {
+        let why = format!(
+            "a file of {} is too small for a survey, which needs {}; `seekscope disk run` measures single jobs",
+            format_bytes(place.file_bytes()),
+            format_bytes(FILE_BYTES_MIN)
+        );
+        return Err(Usage(why).into());
+    }
+    match args.budget {
+        Some(budget) if budget < BUDGET_MIN => {
+            let why = format!(
+                "--budget must be at least {BUDGET_MIN:?}: there are some 58 questions to ask"
+            );
+            Err(Usage(why).into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// io_uring where this process may use it.
@@ -85,20 +116,13 @@ fn survey(
     let until = options
         .budget
         .map(|budget| started + budget.mul_f64(FILL_SHARE));
-    let mut measurement = session.document.disk.take().unwrap_or_default();
-    let file = place.file(&mut measurement, until, progress, cancel)?;
-    let filled_bytes = measurement.written_bytes;
-    session.document.disk = Some(measurement);
-    session.save()?;
+    let file = place.file(session, until, !options.buffered, progress, cancel)?;
     let mut survey = Survey::new(options, &file);
     let mut records = Records::new(&session.directory, &mut session.document, progress)?;
     let ended = survey.run(started, &mut records, cancel);
-    if let Some(measurement) = &mut session.document.disk {
-        measurement.written_bytes = filled_bytes + survey.written_bytes();
-    }
     Ok(match ended? {
         SurveyEnd::Complete => Ended::Complete,
         SurveyEnd::Interrupted => Ended::Interrupted,
-        SurveyEnd::HeldBack(why) => Ended::HeldBack(why),
+        SurveyEnd::HeldBack(pressure) => Ended::HeldBack(pressure),
     })
 }

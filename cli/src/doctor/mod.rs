@@ -18,10 +18,10 @@ use seekscope_server::redact_uri;
 
 use crate::args::DoctorArgs;
 use crate::environment::Environment;
-use crate::exit::Interrupted;
+use crate::exit::{Interrupted, message_of};
 use crate::progress::Progress;
 use crate::session::{self, Session};
-use crate::signals;
+use crate::signals::Signals;
 
 /// Runs the command to its end, interrupted or not; the run directory is complete either way.
 pub async fn run(
@@ -29,6 +29,7 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
+    let mut signals = Signals::catch();
     let progress = Progress::new(args.output.quiet);
     let uri = args.target.as_deref();
     let request = uri
@@ -41,7 +42,7 @@ pub async fn run(
     let mut to_remove = None;
     let measured = tokio::select! {
         biased;
-        signal = signals::first() => Err(Interrupted(signal).into()),
+        signal = signals.first() => Err(Interrupted(signal).into()),
         result = async {
             match &request {
                 Some(request) => existing::run(&mut session, request, progress, &mut to_remove).await,
@@ -55,12 +56,15 @@ pub async fn run(
     let (outcome, reason) = match &measured {
         Ok(()) => outcome_of(&session),
         Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
-        Err(error) => (Outcome::Failed, Some(format!("{error:#}"))),
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
     };
     match (session.end(outcome, reason.clone()), &measured) {
         (Err(end), Err(_)) => {
             // The first error is the one that matters; this one is likely its consequence.
-            progress.say(format!("the run could not be completed on disk: {end:#}"));
+            progress.say(format!(
+                "the run could not be completed on disk: {}",
+                message_of(&end)
+            ));
             return measured;
         }
         (ended, Ok(())) => ended?,

@@ -1,11 +1,7 @@
 use serde_json::Value;
 
+use crate::schemas::assert_valid;
 use crate::support::{Bench, json, machine, run_document};
-
-fn schema() -> jsonschema::Validator {
-    let text = include_str!("../../../docs/schema/doctor.schema.json");
-    jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
-}
 
 fn phase<'a>(document: &'a Value, variant: &str, emulated: bool) -> &'a Value {
     let phases = document["summary"]["phases"].as_array().unwrap();
@@ -36,12 +32,7 @@ fn updates_make_the_index_build_jump() {
         12_000,
         &["--emulate-disk", "hdd", "--repeats", "2", "--seed", "7"],
     ));
-    let errors: Vec<String> = schema()
-        .iter_errors(&document)
-        .map(|e| format!("{}: {e}", e.instance_path()))
-        .collect();
-    assert!(errors.is_empty(), "{errors:?}");
-
+    assert_valid("doctor", &document);
     assert_eq!(document["outcome"], "ok", "{document:#}");
     assert_eq!(document["limitations"], serde_json::json!([]));
     for emulated in [true, false] {

@@ -13,7 +13,19 @@
 
 mod command_line;
 mod demo;
+mod directory_snapshot;
+mod disk_accidents;
+mod disk_beside_database;
+mod disk_failures;
+mod disk_interruption;
+mod disk_predict;
+mod disk_run;
+mod disk_survey;
+mod disk_unusual_places;
 mod existing_server;
 mod interruption;
+mod mongoperf;
+mod mounts;
 mod permissions;
+mod schemas;
 mod support;

@@ -73,6 +73,27 @@ impl Bench {
         command
     }
 
+    /// `seekscope disk run` in the folder `target` of this bench, which is made.
+    pub fn disk_job(&self, more: &[&str]) -> Command {
+        let mut command = self.seekscope(&["disk", "run"]);
+        command.args(more).arg(self.target());
+        command
+    }
+
+    /// The same elsewhere, with its run in `run`.
+    pub fn disk_job_in(&self, place: &Path, more: &[&str]) -> Command {
+        let mut command = self.seekscope(&["disk", "run", "--out", "run"]);
+        command.args(more).arg(place);
+        command
+    }
+
+    /// A folder to measure in, apart from everything that seekscope keeps.
+    pub fn target(&self) -> PathBuf {
+        let target = self.path("target");
+        std::fs::create_dir_all(&target).unwrap();
+        target
+    }
+
     /// Names that this folder, the lease folder and the cgroup tree hold beyond `expected`.
     pub fn leftovers(&self, expected: &[&str]) -> Vec<String> {
         let names = |folder: &Path| -> Vec<String> {
@@ -125,6 +146,22 @@ pub fn loaded_programs() -> usize {
 
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Ended with `code` and an error that holds all `words`, and says its cause once.
+pub fn assert_fails(output: &Output, code: i32, words: &[&str]) {
+    let said = stderr(output);
+    assert_eq!(
+        output.status.code(),
+        Some(code),
+        "{:?} {said}",
+        output.status
+    );
+    for word in words {
+        assert!(said.contains(word), "`{word}` is not in: {said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+    assert!(said.matches("(os error").count() <= 1, "said twice: {said}");
 }
 
 /// Runs to success and reads the JSON document.

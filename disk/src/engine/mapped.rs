@@ -90,7 +90,8 @@ impl<'a> Mapping<'a> {
 
     /// Waits until the disk has the pages of a range.
     pub(crate) fn sync(&self, offset: u64, bytes: u64) -> std::io::Result<()> {
-        let start = offset - offset % PAGE_BYTES;
+        // Pages may be larger than those that are touched one by one.
+        let start = offset - offset % rustix::param::page_size() as u64;
         let Some(address) = self.at(start) else {
             return Ok(());
         };

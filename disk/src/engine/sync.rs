@@ -12,8 +12,9 @@ use super::{Engine, Worker, incomplete};
 use crate::buffer::AlignedBuffer;
 use crate::job::Job;
 use crate::offsets::Access;
+use crate::random_bytes::{self, make_distinct};
 use crate::recorder::Operation;
-use crate::{DiskError, TestFile, random_bytes};
+use crate::{DiskError, TestFile};
 
 /// The kernel cuts a larger piece of advice to its own limit (`force_page_cache_ra`, mm/readahead.c).
 const ADVICE_BYTES: u64 = 512 << 10;
@@ -100,6 +101,9 @@ impl Engine for SyncEngine {
             let Some(access) = worker.offsets.next() else {
                 return Ok(true);
             };
+            if access.is_write {
+                make_distinct(self.buffer.bytes(), &mut worker.stamps);
+            }
             self.access(access)?;
             now_ns = monotonic_ns();
             if !access.is_write {

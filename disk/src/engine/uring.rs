@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
@@ -22,6 +23,9 @@ use crate::{DiskError, TestFile, random_bytes};
 const LOT: u32 = 4;
 /// Set in a completion's tag when it is of the sync that follows a write.
 const SYNC_TAG: u64 = 1 << 32;
+/// So often, so far apart, a kernel that takes no requests is asked again.
+const REFUSALS_MAX: u32 = 1000;
+const REFUSED_PAUSE: Duration = Duration::from_millis(1);
 /// A wait for a schedule is cut into pieces so that a request to stop is heard.
 const WAIT_NS_MAX: u64 = 100_000_000;
 
@@ -46,6 +50,8 @@ pub(super) struct UringEngine {
     free: Vec<u32>,
     /// Queued and not yet submitted.
     queued: u32,
+    /// Times in a row that the kernel took nothing and had nothing to give.
+    refusals: u32,
 }
 
 impl UringEngine {
@@ -80,8 +86,7 @@ impl UringEngine {
                 iov_len: block,
             })
             .collect();
-        // SAFETY: the vectors lie inside `buffers`, which the engine keeps until the ring is gone
-        // (fields are dropped in order, the ring first).
+        // SAFETY: the vectors lie inside `buffers`, whose pages the kernel pins.
         let fixed_buffers = unsafe { submitter.register_buffers(&vectors) };
         if let Err(error) = &fixed_buffers {
             collector.note(format!(
@@ -108,6 +113,7 @@ impl UringEngine {
             slots: vec![idle; depth as usize],
             free: (0..depth).rev().collect(),
             queued: 0,
+            refusals: 0,
         })
     }
 
@@ -132,8 +138,8 @@ impl UringEngine {
 
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the buffer and the file that the entry names live as long as the ring. There is
-        // room: the queue has an entry for each slot (two with syncs), and is emptied on each
+        // SAFETY: the buffer and the file that the entry names live until the request has completed:
+        // `run` waits for all, or gives the memory up (`abandon`). There is room: the queue has an entry for each slot (two with syncs), and is emptied on each
         // submission.
         let pushed = unsafe { self.ring.submission().push(entry) };
         debug_assert!(
@@ -202,53 +208,78 @@ impl UringEngine {
                 self.ring.submitter().submit_with_args(1, &args)
             }
         };
-        self.queued = 0;
-        submitted(result)
+        self.submitted(result)
     }
 
     /// Submits what is queued.
     fn submit(&mut self) -> Result<(), DiskError> {
-        self.queued = 0;
-        submitted(self.ring.submit())
+        let result = self.ring.submit();
+        self.submitted(result)
     }
 
-    /// Takes the completions that are there; returns how many requests they finished.
+    /// What the kernel said of a submission. What it left in the queue goes with the next one.
+    fn submitted(&mut self, result: io::Result<usize>) -> Result<(), DiskError> {
+        self.queued = 0;
+        let Err(error) = result else { return Ok(()) };
+        match error.raw_os_error() {
+            // Time is over, or a signal came.
+            Some(libc::ETIME | libc::EINTR) => Ok(()),
+            // Completions must be taken first, or memory is short for the moment.
+            Some(libc::EBUSY | libc::EAGAIN) if self.refusals < REFUSALS_MAX => {
+                self.refusals += 1;
+                std::thread::sleep(REFUSED_PAUSE);
+                Ok(())
+            }
+            _ => Err(unavailable(error)),
+        }
+    }
+
+    /// The ring does not work any more, so what is under way cannot be waited for: its memory is
+    /// given up rather than used again.
+    fn abandon(&mut self, error: DiskError) -> DiskError {
+        self.buffers.leak();
+        error
+    }
+
+    /// Takes the completions that are there and frees their slots; the first failure among them is
+    /// returned when all have been taken.
     #[inline]
-    fn reap(&mut self, worker: &mut Worker<'_>, now_ns: u64) -> Result<u32, DiskError> {
-        let mut finished = 0;
+    fn reap(&mut self, worker: &mut Worker<'_>, now_ns: u64) -> Result<(), DiskError> {
+        let mut outcome = Ok(());
         let Self {
             ring, slots, free, ..
         } = self;
         for completion in ring.completion() {
-            let number = completion.user_data() & !SYNC_TAG;
-            let index = usize::try_from(number).unwrap_or(usize::MAX);
+            self.refusals = 0;
+            let index = usize::try_from(completion.user_data() & !SYNC_TAG).unwrap_or(usize::MAX);
             let Some(slot) = slots.get_mut(index) else {
                 continue;
             };
             let is_sync = completion.user_data() & SYNC_TAG != 0;
-            check(&completion, slot.access, is_sync, self.block)?;
             let Access { is_write, .. } = slot.access;
+            let checked = check(&completion, slot.access, is_sync, self.block);
+            let failed = checked.is_err();
+            outcome = outcome.and(checked);
             if is_write && self.sync_each_write && !is_sync {
+                // The slot is free when its sync is back too; after a failed write it is cancelled.
                 slot.written_ns = now_ns;
                 continue;
             }
-            if is_sync {
-                worker
-                    .recorder
-                    .record(Operation::Sync, slot.written_ns, slot.written_ns, now_ns);
-            }
-            let operation = if is_write {
-                Operation::Write
-            } else {
-                Operation::Read
-            };
-            worker
-                .recorder
-                .record(operation, slot.due_ns, slot.called_ns, now_ns);
             free.push(u32::try_from(index).unwrap_or(0));
-            finished += 1;
+            if failed {
+                continue;
+            }
+            let recorder = &mut worker.recorder;
+            if is_sync {
+                recorder.record(Operation::Sync, slot.written_ns, slot.written_ns, now_ns);
+            }
+            let operation = match is_write {
+                true => Operation::Write,
+                false => Operation::Read,
+            };
+            recorder.record(operation, slot.due_ns, slot.called_ns, now_ns);
         }
-        Ok(finished)
+        outcome
     }
 
     /// Fills free slots with accesses that are due. Returns when the next one is, if there is a
@@ -277,6 +308,11 @@ impl UringEngine {
                 pacing.advance();
             }
             self.free.pop();
+            if access.is_write {
+                let start = slot as usize * self.block as usize;
+                let block = &mut self.buffers.bytes()[start..start + self.block as usize];
+                random_bytes::make_distinct(block, &mut worker.stamps);
+            }
             self.queue(slot, due_ns, now_ns, access);
             self.queued += 1;
             if self.queued == LOT {
@@ -291,16 +327,19 @@ impl Engine for UringEngine {
     fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError> {
         let depth = self.slots.len();
         let mut now_ns = monotonic_ns();
-        let (mut stopping, mut done) = (false, false);
+        let (mut stopping, mut done, mut failure) = (false, false, None);
         loop {
             stopping |= now_ns >= worker.end_ns || worker.stop.is_asked() || done;
             let mut next_ns = None;
             if !stopping {
-                (next_ns, done) = self.fill(worker, now_ns)?;
+                match self.fill(worker, now_ns) {
+                    Ok(filled) => (next_ns, done) = filled,
+                    Err(error) => return Err(self.abandon(error)),
+                }
             }
             if self.free.len() == depth {
                 if stopping || done {
-                    return Ok(done);
+                    return failure.map_or(Ok(done), Err);
                 }
                 // Nothing is under way and nothing due yet.
                 let until_ns = next_ns.unwrap_or(worker.end_ns).min(worker.end_ns);
@@ -308,24 +347,18 @@ impl Engine for UringEngine {
                 now_ns = monotonic_ns();
                 continue;
             }
-            if self.queued > 0 || self.ring.completion().is_empty() {
-                self.submit_and_wait(next_ns, now_ns)?;
+            if (self.queued > 0 || self.ring.completion().is_empty())
+                && let Err(error) = self.submit_and_wait(next_ns, now_ns)
+            {
+                return Err(self.abandon(failure.unwrap_or(error)));
             }
             now_ns = monotonic_ns();
-            self.reap(worker, now_ns)?;
+            if let Err(error) = self.reap(worker, now_ns) {
+                // Those under way still write into our memory: they are waited for.
+                failure.get_or_insert(error);
+                stopping = true;
+            }
         }
-    }
-}
-
-/// What the kernel said of a submission. What it left in the queue goes with the next one.
-fn submitted(result: io::Result<usize>) -> Result<(), DiskError> {
-    match result {
-        Ok(_) => Ok(()),
-        Err(error) => match error.raw_os_error() {
-            // Time is over, a signal came, or completions must be reaped first.
-            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
-            _ => Err(unavailable(error)),
-        },
     }
 }
 
@@ -362,11 +395,21 @@ fn new_ring(entries: u32) -> Result<IoUring, DiskError> {
 }
 
 fn unavailable(source: io::Error) -> DiskError {
+    let remedy = match source.raw_os_error() {
+        Some(libc::ENOMEM) => {
+            "the limit of locked memory (ulimit -l) or memory itself is used up; use a smaller \
+             --depth or fewer --threads"
+        }
+        Some(libc::ENOSYS | libc::EPERM | libc::EACCES) => {
+            "the kernel is older than 5.6, or a container or sysctl kernel.io_uring_disabled \
+             forbids it; --engine sync with --threads does the same with more CPU time"
+        }
+        _ => "kernels before 5.11 lack parts of it; --engine sync with --threads needs none",
+    };
     DiskError::Engine {
         engine: "io_uring",
         source,
-        remedy: "the kernel is older than 5.6, or a container or sysctl kernel.io_uring_disabled \
-                 forbids it; --engine sync with --threads does the same with more CPU time",
+        remedy,
     }
 }
 

@@ -40,7 +40,12 @@ pub struct TraceAccesses {
     pub unknown_offset: u64,
     /// Events left out because they failed or moved no bytes.
     pub empty: u64,
+    /// Events left out because no call can have moved so many bytes: the trace is damaged.
+    pub impossible: u64,
 }
+
+/// The kernel moves no more in one call (MAX_RW_COUNT in linux/fs.h, with pages of 4 KiB).
+pub const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
 /// The accesses that a trace recorded: a stream per thread, with the time that the thread spent
 /// between its calls. The bytes are those transferred, not those asked for.
@@ -58,6 +63,10 @@ pub fn accesses_of_trace(events: &[IoEvent]) -> TraceAccesses {
         };
         if length == 0 {
             trace.empty += 1;
+            continue;
+        }
+        if length > CALL_BYTES_MAX {
+            trace.impossible += 1;
             continue;
         }
         let end_ns = event.t_ns.saturating_add(event.latency_ns);
@@ -108,16 +117,32 @@ pub struct Region {
     pub block_bytes: u64,
 }
 
+/// So many units are shuffled for a caller who wants only the first few: memory stays within
+/// 32 MiB, and 128 GiB in blocks of 32 KiB are still drawn from evenly.
+const SHUFFLED_UNITS_MIN: u64 = 1 << 22;
+
 impl Region {
     /// Reads through the page cache in one stream, without think time.
     pub fn reads(&self, order: Order, seed: u64) -> Vec<Access> {
+        self.reads_up_to(order, seed, u64::MAX)
+    }
+
+    /// The first `max` of [`Self::reads`], without making the others. Shuffled blocks and runs are
+    /// drawn from the first 2²² of the region, or from as many as `max` needs if that is more; so
+    /// in larger regions they are not the ones that [`Self::reads`] begins with. None for blocks of
+    /// 0 bytes.
+    pub fn reads_up_to(&self, order: Order, seed: u64, max: u64) -> Vec<Access> {
+        if self.block_bytes == 0 {
+            return Vec::new();
+        }
         order
-            .blocks(self.blocks, seed)
-            .into_iter()
+            .blocks(self.blocks, seed, max)
             .map(|block| Access {
                 file: self.file,
                 stream: 0,
-                offset: self.offset + block * self.block_bytes,
+                offset: block
+                    .saturating_mul(self.block_bytes)
+                    .saturating_add(self.offset),
                 length: self.block_bytes,
                 operation: Operation::Read,
                 direct: false,
@@ -128,28 +153,40 @@ impl Region {
 }
 
 impl Order {
-    /// The numbers of the blocks, `0..count`, in this order. A distance or length of 0 is 1.
-    pub fn blocks(self, count: u64, seed: u64) -> Vec<u64> {
+    /// The first `max` of the blocks `0..count` in this order. A distance or length of 0 is 1.
+    fn blocks(self, count: u64, seed: u64, max: u64) -> Box<dyn Iterator<Item = u64>> {
+        let max_items = usize::try_from(max).unwrap_or(usize::MAX);
         match self {
-            Self::Sequential => (0..count).collect(),
-            Self::Backwards => (0..count).rev().collect(),
-            Self::Shuffled => shuffled(count, seed),
+            Self::Sequential => Box::new((0..count).take(max_items)),
+            Self::Backwards => Box::new((0..count).rev().take(max_items)),
+            Self::EveryNth(distance) => {
+                let distance = distance.max(1);
+                let blocks = (0..count.div_ceil(distance)).map(move |step| step * distance);
+                Box::new(blocks.take(max_items))
+            }
+            Self::Shuffled => Box::new(shuffled(count, seed, max).into_iter()),
             Self::Runs(length) => {
                 let length = length.max(1);
-                shuffled(count.div_ceil(length), seed)
-                    .into_iter()
-                    .flat_map(|run| run * length..count.min((run + 1) * length))
-                    .collect()
+                // One run more, as the last of the region may be shorter than the others.
+                let runs = shuffled(
+                    count.div_ceil(length),
+                    seed,
+                    (max / length).saturating_add(2),
+                );
+                let blocks = runs.into_iter().flat_map(move |run| {
+                    let start = run * length;
+                    start..count.min(start.saturating_add(length))
+                });
+                Box::new(blocks.take(max_items))
             }
-            Self::EveryNth(distance) => (0..count.div_ceil(distance.max(1)))
-                .map(|step| step * distance.max(1))
-                .collect(),
         }
     }
 }
 
-fn shuffled(count: u64, seed: u64) -> Vec<u64> {
-    distinct(count, count, seed)
+/// `wanted` of the numbers `0..count`, shuffled.
+fn shuffled(count: u64, seed: u64, wanted: u64) -> Vec<u64> {
+    let drawn_from = count.min(wanted.max(SHUFFLED_UNITS_MIN));
+    distinct(drawn_from, wanted, seed)
 }
 
 #[cfg(test)]
@@ -188,9 +225,13 @@ mod tests {
             event(1040, 2, Some(0), 4096),
             event(1900, 2, None, 4096),
             event(1950, 2, Some(0), -5),
+            event(1960, 2, Some(0), 0x7fff_f001),
         ];
         let trace = accesses_of_trace(&events);
-        assert_eq!((trace.unknown_offset, trace.empty), (1, 1));
+        assert_eq!(
+            (trace.unknown_offset, trace.empty, trace.impossible),
+            (1, 1, 1)
+        );
         let rows: Vec<_> = trace
             .accesses
             .iter()
@@ -207,29 +248,64 @@ mod tests {
         assert_eq!(trace.accesses[2].operation, Operation::Write);
     }
 
+    fn blocks(order: Order, count: u64, seed: u64) -> Vec<u64> {
+        order.blocks(count, seed, u64::MAX).collect()
+    }
+
     #[test]
     fn orders() {
-        assert_eq!(Order::Sequential.blocks(3, 1), [0, 1, 2]);
-        assert_eq!(Order::Backwards.blocks(3, 1), [2, 1, 0]);
-        assert_eq!(Order::EveryNth(4).blocks(9, 1), [0, 4, 8]);
-        assert_eq!(Order::EveryNth(0).blocks(2, 1), [0, 1]);
+        assert_eq!(blocks(Order::Sequential, 3, 1), [0, 1, 2]);
+        assert_eq!(blocks(Order::Backwards, 3, 1), [2, 1, 0]);
+        assert_eq!(blocks(Order::EveryNth(4), 9, 1), [0, 4, 8]);
+        assert_eq!(blocks(Order::EveryNth(0), 2, 1), [0, 1]);
         assert_ne!(
-            Order::Shuffled.blocks(100, 1),
-            Order::Shuffled.blocks(100, 2)
+            blocks(Order::Shuffled, 100, 1),
+            blocks(Order::Shuffled, 100, 2)
         );
-        let runs = Order::Runs(4).blocks(10, 3);
+        let runs = blocks(Order::Runs(4), 10, 3);
         for run in [[0, 1, 2, 3], [4, 5, 6, 7]] {
             assert!(runs.windows(4).any(|w| w == run), "{runs:?}");
         }
     }
 
+    /// Regions of a size that no memory holds.
+    #[test]
+    fn the_first_reads_need_no_list_of_all() {
+        let boundless = Region {
+            file: 1,
+            offset: u64::MAX,
+            blocks: u64::MAX,
+            block_bytes: 4096,
+        };
+        for order in [
+            Order::Sequential,
+            Order::Shuffled,
+            Order::Runs(0),
+            Order::Runs(8),
+            Order::Runs(u64::MAX),
+            Order::Runs(1 << 63),
+            Order::Backwards,
+            Order::EveryNth(u64::MAX / 20),
+        ] {
+            assert_eq!(boundless.reads_up_to(order, 1, 20).len(), 20, "{order:?}");
+        }
+        let empty_blocks = Region {
+            block_bytes: 0,
+            ..boundless
+        };
+        assert!(empty_blocks.reads(Order::Sequential, 1).is_empty());
+    }
+
     proptest! {
         #[test]
-        fn each_block_once(count in 0u64..500, length in 0u64..70, seed: u64) {
+        fn each_block_once(count in 0u64..500, length in 0u64..70, seed: u64, max in 0u32..600) {
             for order in [Order::Sequential, Order::Backwards, Order::Shuffled, Order::Runs(length)] {
-                let mut blocks = order.blocks(count, seed);
-                blocks.sort_unstable();
-                prop_assert_eq!(blocks, (0..count).collect::<Vec<_>>());
+                let all = blocks(order, count, seed);
+                let first: Vec<_> = order.blocks(count, seed, u64::from(max)).collect();
+                prop_assert_eq!(&first[..], &all[..all.len().min(max as usize)]);
+                let mut sorted = all;
+                sorted.sort_unstable();
+                prop_assert_eq!(sorted, (0..count).collect::<Vec<_>>());
             }
         }
     }

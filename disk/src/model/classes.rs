@@ -38,8 +38,8 @@ struct Sum {
 impl Sum {
     fn add(&mut self, other: Self) {
         self.accesses += other.accesses;
-        self.bytes += other.bytes;
-        self.elapsed_ns += other.elapsed_ns;
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.elapsed_ns = self.elapsed_ns.saturating_add(other.elapsed_ns);
     }
 }
 

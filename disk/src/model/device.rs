@@ -18,7 +18,9 @@ use std::ops::Range;
 
 use seekscope_run::{DepthPoint, DeviceModel, TokenBucket};
 
+use super::page_cache::PAGE_BYTES;
 use super::predict::whole_ns;
+use super::read_ahead::EXTENT_BYTES_MAX;
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -185,7 +187,7 @@ impl Device {
     pub(crate) fn request(&mut self, now_ns: u64, file: u32, range: &Range<u64>) -> u64 {
         let bytes = range.end - range.start;
         self.requests += 1;
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         while self.in_flight.peek().is_some_and(|done| done.0 <= now_ns) {
             self.in_flight.pop();
         }
@@ -299,7 +301,7 @@ fn positioning_ns(model: &DeviceModel) -> f64 {
 fn request_bytes_max(model: &DeviceModel) -> u64 {
     match model.request_bytes_max {
         0 => 1280 * 1024,
-        bytes => bytes.max(super::page_cache::PAGE_BYTES),
+        bytes => bytes.clamp(PAGE_BYTES, EXTENT_BYTES_MAX),
     }
 }
 

@@ -13,7 +13,7 @@ use super::limits::{bytes_limit, iops_limit, knee};
 pub enum FitError {
     #[error(
         "no device model: it needs random reads one at a time in at least two sizes, and {found} \
-         could be used; measure 4, 32, 128 and 1024 KiB"
+         could be used (steps held to a rate do not count); measure 4, 32, 128 and 1024 KiB"
     )]
     TooFewSizes { found: usize },
 }
@@ -26,7 +26,7 @@ const COLD_SHARE_MIN: f64 = 0.1;
 /// `direct` says whether the steps bypassed the page cache; `request_bytes_max` is the device's
 /// `queue/max_sectors_kb` in bytes. Groups that are missing leave their fields 0 or empty, except
 /// that latencies of at least two sizes are needed. Steps without elapsed time or operations are
-/// left out.
+/// left out, and so are those held to a rate: they show the rate, not the device.
 ///
 /// Latencies are elapsed time per read, not medians: on a throttled disk, which serves requests in
 /// bursts, only the mean predicts totals.
@@ -97,12 +97,17 @@ pub fn fit(
     })
 }
 
+/// The job that the step is about, unless it was held to a rate.
+fn unheld(step: &DiskStep) -> Option<&JobOutcome> {
+    step.main().filter(|job| job.job.rate_per_s.is_none())
+}
+
 /// The main jobs of a group's steps that did something.
 fn jobs(steps: &[DiskStep], group: StepGroup) -> impl Iterator<Item = &JobOutcome> {
     steps
         .iter()
         .filter(move |step| step.group == group)
-        .filter_map(DiskStep::main)
+        .filter_map(unheld)
         .filter(|job| job.elapsed_ns > 0 && job.operations() > 0)
 }
 
@@ -111,7 +116,7 @@ fn in_order(steps: &[DiskStep]) -> impl Iterator<Item = &JobOutcome> {
     steps
         .iter()
         .filter(|step| step.group == StepGroup::Order)
-        .filter_map(|step| Some((step.main()?, step.device_read_bytes)))
+        .filter_map(|step| Some((unheld(step)?, step.device_read_bytes)))
         .filter(|(job, _)| job.elapsed_ns > 0 && job.reads.bytes > 0)
         .filter(|(job, _)| job.job.access == AccessKind::Read && job.job.run_blocks.is_none())
         .filter(|(job, device)| {
@@ -320,6 +325,34 @@ mod tests {
         assert_eq!(error, FitError::TooFewSizes { found: 1 });
         assert!(error.to_string().contains("1 could be used"));
         assert!(fit(&[], &disk(), None, true).is_err());
+    }
+
+    #[test]
+    fn steps_held_to_a_rate_do_not_count() {
+        let mut held = sizes(|bytes| bytes as f64);
+        let group = |group, access| step(group, access, 4 * KIB, 1, 1e9);
+        held.extend([
+            group(StepGroup::Ramp, AccessKind::RandRead),
+            group(StepGroup::SequentialDirect, AccessKind::Read),
+            group(StepGroup::Order, AccessKind::Read),
+            group(StepGroup::Order, AccessKind::RandRead),
+            group(StepGroup::Cached, AccessKind::Read),
+            group(StepGroup::Journal, AccessKind::Write),
+        ]);
+        for step in &mut held {
+            step.jobs[0].job.rate_per_s = Some(50.0);
+        }
+        let error = fit(&held, &disk(), None, true).unwrap_err();
+        assert_eq!(error, FitError::TooFewSizes { found: 0 });
+        assert!(error.to_string().contains("held to a rate"));
+        assert_eq!(knee_depth(&held), None);
+        // Beside free steps they change nothing.
+        let free = sizes(|bytes| 80_000.0 + 0.9 * bytes as f64);
+        let both = [free.clone(), held].concat();
+        assert_eq!(
+            fit(&both, &disk(), None, true),
+            fit(&free, &disk(), None, true)
+        );
     }
 
     #[test]

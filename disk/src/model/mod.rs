@@ -16,7 +16,8 @@ mod read_ahead;
 mod test_steps;
 
 pub use access::{
-    Access, Operation, Order, Region, TraceAccesses, accesses_of_trace, without_think_time,
+    Access, CALL_BYTES_MAX, Operation, Order, Region, TraceAccesses, accesses_of_trace,
+    without_think_time,
 };
 pub use classes::ClassCost;
 pub use fit::{FitError, fit, knee_depth};

@@ -3,7 +3,8 @@
 //!
 //! Pages are kept in chunks of 64 with a bit per page, and whole chunks leave: the kernel too
 //! evicts by folios of up to 2 MiB. A chunk takes about 100 bytes of memory, so simulating a cache
-//! costs 0.04 % of its size for streams and at worst 2.5 % (one page per chunk).
+//! costs 0.04 % of its size for streams and at worst 2.5 % (one page per chunk); never more than
+//! 2²⁴ chunks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -46,6 +47,9 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 const CHUNK_PAGES: u64 = 64;
 const NONE: u32 = u32::MAX;
 
+/// 4 TiB of streams, in about 1.6 GB.
+const CHUNKS_MAX: usize = 1 << 24;
+
 /// What a look-up needs, in the map itself: one cache miss of the host rather than two.
 struct Entry {
     /// Its place in the list of chunks.
@@ -63,6 +67,7 @@ struct Chunk {
 /// See the module.
 pub(crate) struct PageCache {
     capacity_pages: u64,
+    chunks_max: usize,
     pages: u64,
     index: HashMap<(u32, u64), Entry, BuildHasherDefault<ChunkHasher>>,
     chunks: Vec<Chunk>,
@@ -93,6 +98,7 @@ impl PageCache {
     pub(crate) fn new(capacity_bytes: u64) -> Self {
         Self {
             capacity_pages: capacity_bytes / PAGE_BYTES,
+            chunks_max: CHUNKS_MAX,
             pages: 0,
             index: HashMap::default(),
             chunks: Vec::new(),
@@ -142,8 +148,9 @@ impl PageCache {
         }
     }
 
-    /// Caches the range as the most recently used, and evicts what no longer fits. Returns the
-    /// stretches that had been missing.
+    /// Caches the range as the most recently used, and evicts on the way what no longer fits: the
+    /// beginning of the range, if it is larger than the cache. Returns the stretches that had been
+    /// missing.
     pub(crate) fn insert(&mut self, file: u32, range: &Range<u64>) -> Vec<Range<u64>> {
         let mut fetched: Vec<Range<u64>> = Vec::new();
         for number in chunks_of(range) {
@@ -151,11 +158,15 @@ impl PageCache {
             let absent = wanted & !self.add(file, number, wanted);
             self.pages += u64::from(absent.count_ones());
             add_runs(&mut fetched, number * CHUNK_PAGES, absent);
-        }
-        while self.pages > self.capacity_pages && self.oldest != self.newest {
-            self.evict_oldest();
+            while self.is_too_full() && self.oldest != self.newest {
+                self.evict_oldest();
+            }
         }
         fetched
+    }
+
+    fn is_too_full(&self) -> bool {
+        self.pages > self.capacity_pages || self.index.len() > self.chunks_max
     }
 
     /// Sets a mark; `folio` must be cached.
@@ -206,7 +217,7 @@ impl PageCache {
             }
             None => {
                 self.chunks.push(chunk);
-                // 2^32 chunks are a cache of 1 PiB; the map would not fit long before.
+                // CHUNKS_MAX and one more fit.
                 u32::try_from(self.chunks.len() - 1).unwrap_or(NONE)
             }
         };
@@ -339,6 +350,22 @@ mod tests {
         cache.insert(1, &(640..648));
         assert_eq!(cache.cached_from(1, 640, 8), 8);
         assert_eq!(cache.cached_from(1, 0, 8), 0);
+    }
+
+    #[test]
+    fn a_range_larger_than_the_cache_leaves_its_end_and_takes_no_more_memory() {
+        let mut cache = cache_of_pages(3 * 64);
+        assert_eq!(cache.insert(1, &(0..64_000)).first(), Some(&(0..64_000)));
+        assert_eq!(cache.pages, 3 * 64);
+        assert_eq!(cache.cached_before(1, 64_000, 1000), 3 * 64);
+        assert_eq!(cache.chunks.len(), 4);
+        // Pages far apart, in a cache without bound.
+        let mut cache = cache_of_pages(u64::MAX / PAGE_BYTES);
+        cache.chunks_max = 5;
+        for page in 0..100 {
+            cache.insert(1, &(page * 1000..page * 1000 + 1));
+        }
+        assert_eq!((cache.index.len(), cache.chunks.len()), (5, 6));
     }
 
     proptest! {

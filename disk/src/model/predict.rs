@@ -59,7 +59,9 @@ pub struct Prediction {
 }
 
 /// Predicts what the accesses cost on the device. The order within each stream counts; streams run
-/// at the same time.
+/// at the same time. Any model gives some answer, nonsense for nonsense: it may come from a foreign
+/// file. What a long access takes to simulate grows with its length, so make none longer than
+/// [`CALL_BYTES_MAX`](super::CALL_BYTES_MAX).
 pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOptions) -> Prediction {
     let mut simulation = Simulation::new(model, accesses, options);
     simulation.run();
@@ -158,10 +160,7 @@ impl<'a> Simulation<'a> {
         let mut simulation = Self {
             model,
             accesses,
-            limits: Limits {
-                window_pages: model.read_ahead_bytes / PAGE_BYTES,
-                request_pages: model.request_bytes_max / PAGE_BYTES,
-            },
+            limits: Limits::of(model),
             file_pages: file_pages(accesses, options),
             device,
             cache,
@@ -412,7 +411,9 @@ impl<'a> Simulation<'a> {
             .or_default();
         read_ahead.read_until(end / PAGE_BYTES);
         let missed_bytes = progress.missed_pages * PAGE_BYTES;
-        self.cached_bytes += access.length.saturating_sub(missed_bytes);
+        self.cached_bytes = self
+            .cached_bytes
+            .saturating_add(access.length.saturating_sub(missed_bytes));
         let copied_ns = whole_ns(self.model.cached_ns_per_byte * access.length as f64);
         let done_ns = now_ns.saturating_add(copied_ns);
         self.complete(stream, access, progress.issued_ns, done_ns);

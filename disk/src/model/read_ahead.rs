@@ -5,8 +5,15 @@
 //! `filemap_read` in `mm/filemap.c`, as of Linux 6.18 with large folios (ext4, xfs). Left out:
 //! advice (`fadvise`, `madvise`), memory pressure, congestion of a cgroup. All numbers are pages.
 
+use seekscope_run::DeviceModel;
+
+use super::page_cache::PAGE_BYTES;
+
 /// Folios of the page cache reach 2 MiB (`PMD_ORDER` on x86 and arm64 with 4 KiB pages).
 const FOLIO_ORDER_MAX: u32 = 9;
+
+/// No kernel sends larger requests or windows; a model that says so is a mistake or worse.
+pub(crate) const EXTENT_BYTES_MAX: u64 = 1 << 30;
 
 /// Pages to fetch, those already cached left out by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +43,14 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
+    pub(crate) fn of(model: &DeviceModel) -> Self {
+        let pages = |bytes: u64| bytes.min(EXTENT_BYTES_MAX) / PAGE_BYTES;
+        Self {
+            window_pages: pages(model.read_ahead_bytes),
+            request_pages: pages(model.request_bytes_max),
+        }
+    }
+
     /// Windows of a long stream consist of folios of 2^order pages.
     pub(crate) fn order_max(self) -> u32 {
         self.window_pages.max(1).ilog2().min(FOLIO_ORDER_MAX)

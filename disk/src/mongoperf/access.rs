@@ -3,24 +3,25 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{Advice, AtFlags, StatxFlags, fadvise, fstatfs, statx};
+use rustix::fs::{Advice, fadvise};
 use seekscope_run::ReadAdvice;
 
 use super::options::PAGE_BYTES;
 use super::{CompatOptions, MongoperfError, Options};
+use crate::direct_probe::probe;
 use crate::engine::Mapping;
 use crate::{DiskError, TestFile};
-
-/// f_type of tmpfs (statfs(2)).
-const TMPFS_MAGIC: i64 = 0x0102_1994;
 
 /// How operations reach the file.
 #[derive(Debug)]
 pub(crate) enum Access<'a> {
-    Direct(File),
+    Direct {
+        file: File,
+        /// Of offsets, lengths and memory, bytes.
+        alignment_bytes: u64,
+    },
     /// pread and pwrite through the page cache.
     Cached(File),
     Mapped(Mapping<'a>),
@@ -38,7 +39,7 @@ impl<'a> Access<'a> {
             return Self::map(file, compat);
         }
         match open_direct(file) {
-            Ok(direct) => Ok(Self::Direct(direct)),
+            Ok(direct) => Ok(direct),
             Err(MongoperfError::NoDirectIo(why)) if compat.allow_cached => {
                 notice(&format!(
                     "direct I/O is not possible here ({why}): these are figures of the page cache, \
@@ -65,7 +66,9 @@ impl<'a> Access<'a> {
     /// What lengths and offsets must be multiples of: blocks of direct I/O, pages of a mapping.
     pub(crate) fn alignment_bytes(&self) -> u64 {
         match self {
-            Self::Direct(file) => direct_alignment_bytes(file),
+            Self::Direct {
+                alignment_bytes, ..
+            } => *alignment_bytes,
             Self::Cached(_) => 1,
             Self::Mapped(_) => PAGE_BYTES,
         }
@@ -74,7 +77,7 @@ impl<'a> Access<'a> {
     /// For the summary.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Direct(_) => "direct I/O",
+            Self::Direct { .. } => "direct I/O",
             Self::Cached(_) => "through the page cache",
             Self::Mapped(_) => "through a mapping (page cache)",
         }
@@ -83,7 +86,7 @@ impl<'a> Access<'a> {
     /// Reads `buffer.len()` bytes, of which a mapping touches one in each page.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<(), DiskError> {
         match self {
-            Self::Direct(file) | Self::Cached(file) => {
+            Self::Direct { file, .. } | Self::Cached(file) => {
                 let result = file.read_exact_at(buffer, offset);
                 result.map_err(device_error("read", offset))
             }
@@ -98,7 +101,7 @@ impl<'a> Access<'a> {
     /// page.
     pub(crate) fn write(&self, buffer: &[u8], offset: u64) -> Result<(), DiskError> {
         match self {
-            Self::Direct(file) | Self::Cached(file) => {
+            Self::Direct { file, .. } | Self::Cached(file) => {
                 let written = file.write_all_at(buffer, offset);
                 written.map_err(device_error("write", offset))?;
                 file.sync_data().map_err(device_error("sync", offset))
@@ -119,26 +122,19 @@ fn device_error(operation: &'static str, offset: u64) -> impl FnOnce(io::Error) 
     }
 }
 
-fn open_direct(file: &TestFile) -> Result<File, MongoperfError> {
-    let filesystem = fstatfs(file.as_fd())
-        .map_err(|e| DiskError::on("examine the filesystem of", file.path())(e.into()))?;
-    // It takes the flag since Linux 6.6 and goes on caching: there is no disk to go to.
-    if filesystem.f_type == TMPFS_MAGIC {
-        return Err(MongoperfError::NoDirectIo("tmpfs lives in memory".into()));
+/// Only where reads are seen to go around the page cache: some filesystems take the flag and cache.
+fn open_direct(file: &TestFile) -> Result<Access<'_>, MongoperfError> {
+    let facts = probe(file)?;
+    if !facts.real {
+        return Err(MongoperfError::NoDirectIo(facts.evidence));
     }
-    file.open(true).map_err(|error| match error {
-        DiskError::NoDirectIo { source, .. } => MongoperfError::NoDirectIo(source.to_string()),
-        other => other.into(),
+    Ok(Access::Direct {
+        file: file.open(true)?,
+        // A page where the kernel (before 6.1) or the filesystem does not say: hardly any asks for
+        // more.
+        alignment_bytes: match facts.alignment_bytes {
+            0 => PAGE_BYTES,
+            bytes => bytes,
+        },
     })
-}
-
-/// A page where the kernel (before 6.1) or the filesystem does not say: hardly any asks for more.
-fn direct_alignment_bytes(file: &File) -> u64 {
-    let facts = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
-    let alignment = facts.map_or(0, |facts| u64::from(facts.stx_dio_offset_align));
-    if alignment == 0 {
-        PAGE_BYTES
-    } else {
-        alignment
-    }
 }

@@ -56,6 +56,9 @@ impl MongoperfError {
             | Self::Options(
                 OptionsError::OutOfRange { .. } | OptionsError::RecordExceedsFile { .. },
             ) => 2,
+            Self::Disk {
+                source: DiskError::LiveDatabase { .. },
+            } => 3,
             Self::NoInput
             | Self::Input(_)
             | Self::Options(OptionsError::ThreadsType(_) | OptionsError::NothingToDo)

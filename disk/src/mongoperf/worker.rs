@@ -21,8 +21,6 @@ use crate::{DiskError, random_bytes};
 
 /// A sleeping thread looks so often whether it is to end.
 const STOP_CHECK: Duration = Duration::from_millis(50);
-/// Deduplicating storage compares blocks of this size, the smallest in use.
-const DISTINCT_BYTES: usize = 4096;
 
 /// The step number between steps.
 pub(crate) const NO_STEP: usize = usize::MAX;
@@ -233,11 +231,7 @@ impl<'a> Worker<'a> {
 
     /// Makes each block of the buffer different from all that were written before.
     fn make_distinct(&mut self) {
-        for block in self.buffer.bytes().chunks_mut(DISTINCT_BYTES) {
-            if let Some(word) = block.first_chunk_mut() {
-                *word = self.random.next_u64().to_ne_bytes();
-            }
-        }
+        random_bytes::make_distinct(self.buffer.bytes(), &mut self.random);
     }
 
     fn record(&mut self, latency: Duration, of: fn(&mut Latencies) -> &mut Option<Histogram<u64>>) {
@@ -336,7 +330,7 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..100 {
             worker.make_distinct();
-            for block in worker.buffer.bytes().chunks(DISTINCT_BYTES) {
+            for block in worker.buffer.bytes().chunks(random_bytes::DISTINCT_BYTES) {
                 assert!(seen.insert(block.to_vec()));
             }
         }

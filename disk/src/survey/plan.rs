@@ -81,7 +81,7 @@ pub enum Question {
 
 /// All questions of a profile, those of equal kind side by side so that drift of the disk meets
 /// all alike.
-pub(super) fn questions(profile: Profile, may_write: bool) -> Vec<Question> {
+pub(super) fn questions(options: &SurveyOptions, may_write: bool) -> Vec<Question> {
     let mut all = vec![Question::Generator];
     all.extend(MODEL_BLOCKS.map(|block| Question::Size { block }));
     for depth in RAMP_DEPTHS {
@@ -102,9 +102,17 @@ pub(super) fn questions(profile: Profile, may_write: bool) -> Vec<Question> {
                 fresh,
             }));
         }
-        all.extend([Question::Checkpoint, Question::Mixed]);
+        // The checkpoint last: what it leaves in the page cache is written back meanwhile.
+        all.extend([Question::Mixed, Question::Checkpoint]);
     }
-    if profile == Profile::Sustained {
+    if options.limits.is_some() {
+        // Each fault would bring as much as the device's read-ahead, which no rate here bounds.
+        let unbounded = Question::Mmap {
+            advice: ReadAdvice::Normal,
+        };
+        all.retain(|question| *question != unbounded);
+    }
+    if options.profile == Profile::Sustained {
         all.push(Question::Sustained);
     }
     all
@@ -199,6 +207,18 @@ impl Question {
         Duration::from_secs_f64(quick * factor)
     }
 
+    /// Time before `length` that is not measured.
+    pub(super) fn warm_up(self, length: Duration) -> Duration {
+        match self {
+            // What these use is cold or fresh only once.
+            Self::Order { .. }
+            | Self::ReadAhead { .. }
+            | Self::Mmap { .. }
+            | Self::Journal { fresh: true, .. } => Duration::ZERO,
+            _ => (length / 8).min(Duration::from_secs(1)),
+        }
+    }
+
     /// The page cache must hold nothing of the file.
     pub(super) fn wants_cold(self, options: &SurveyOptions) -> bool {
         let cached = matches!(
@@ -225,6 +245,7 @@ impl Question {
             group: self.group(),
             name: self.name(),
             jobs,
+            pressure_max: context.options.limits.map(|limits| limits.pressure_max),
         })
     }
 
@@ -232,14 +253,10 @@ impl Question {
         let mut job = self.shape(context);
         let options = context.options;
         job.runtime = context.length;
-        job.warm_up = match self {
-            // What these read is cold only once.
-            Self::Order { .. } | Self::ReadAhead { .. } | Self::Mmap { .. } => Duration::ZERO,
-            _ => (context.length / 8).min(Duration::from_secs(1)),
-        };
+        job.warm_up = self.warm_up(context.length);
         job.seed = options.seed ^ u64::from(self.name().bytes().map(u32::from).sum::<u32>());
-        if self != Self::Generator {
-            job.facts.rate_per_s = options.rate_per_s_max;
+        if let Some(limits) = options.limits.filter(|_| self != Self::Generator) {
+            job.hold_to(&limits, if self == Self::Checkpoint { 2 } else { 1 });
         }
         if options.buffered && job.facts.direct {
             (job.facts.direct, job.facts.advice) = (false, ReadAdvice::Random);
@@ -293,7 +310,7 @@ impl Question {
                 fresh,
             } => {
                 let mut job = journal(block, writers);
-                job.facts.fresh_blocks = fresh;
+                (job.facts.fresh_blocks, job.once) = (fresh, fresh);
                 job
             }
             Self::Checkpoint => journal(4 * KIB, 1),
@@ -345,7 +362,9 @@ fn burst(context: &Context<'_>) -> Job {
         Profile::Full => 1 << 30,
         _ => BURST_SYNC_BYTES,
     });
-    job.facts.rate_per_s = context.options.rate_per_s_max;
+    if let Some(limits) = &context.options.limits {
+        job.hold_to(limits, 2);
+    }
     job
 }
 
@@ -361,16 +380,16 @@ mod tests {
             budget: None,
             engine: EngineKind::Uring,
             buffered: false,
-            rate_per_s_max: None,
+            limits: None,
             sustained: Duration::from_secs(1200),
             seed: 1,
         };
-        let all = questions(Profile::Quick, true);
+        let all = questions(&options, true);
         let names: HashSet<String> = all.iter().map(|q| q.name()).collect();
         assert_eq!(names.len(), all.len());
         let total: Duration = all.iter().map(|q| q.length(&options)).sum();
         assert!(total < Duration::from_secs(76), "{total:?}");
-        assert!(questions(Profile::Quick, false).iter().all(|q| {
+        assert!(questions(&options, false).iter().all(|q| {
             !matches!(
                 q,
                 Question::Journal { .. } | Question::Checkpoint | Question::Mixed

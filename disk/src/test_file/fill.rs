@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::TestFile;
 use crate::buffer::AlignedBuffer;
+use crate::error::full;
 use crate::{DiskError, random_bytes};
 
 /// What a file is filled with.
@@ -44,6 +45,7 @@ impl FillOptions {
 }
 
 const CHUNK_BYTES: u64 = 8 << 20;
+const CHUNKS_MIN: u64 = 4;
 /// One makes data while the other waits for the disk.
 const WRITERS: usize = 2;
 /// Buffered writers bring it to the disk so often: memory full of dirty pages stalls the host.
@@ -115,16 +117,12 @@ pub(super) fn fill(
 }
 
 fn failed(file: &TestFile, written_bytes: u64, source: io::Error) -> DiskError {
-    let why = match source.kind() {
-        io::ErrorKind::StorageFull => "the disk is full",
-        io::ErrorKind::QuotaExceeded => "the quota is used up",
-        _ => {
-            return DiskError::Device {
-                operation: "write",
-                offset: written_bytes,
-                source,
-            };
-        }
+    let Some(why) = full(&source) else {
+        return DiskError::Device {
+            operation: "write",
+            offset: written_bytes,
+            source,
+        };
     };
     DiskError::Full {
         path: file.path.clone(),
@@ -189,6 +187,15 @@ impl Shared<'_> {
         }
     }
 
+    /// The first chunks are written however late it is: a file of nothing measures nothing.
+    fn is_late(&self) -> bool {
+        self.next_chunk.load(Ordering::Relaxed) >= CHUNKS_MIN
+            && self
+                .options
+                .until
+                .is_some_and(|until| Instant::now() >= until)
+    }
+
     fn must_stop(&self) -> bool {
         let failed = || {
             self.failure
@@ -196,11 +203,6 @@ impl Shared<'_> {
                 .unwrap_or_else(PoisonError::into_inner)
                 .is_some()
         };
-        self.cancel.load(Ordering::Relaxed)
-            || self
-                .options
-                .until
-                .is_some_and(|until| Instant::now() >= until)
-            || failed()
+        self.cancel.load(Ordering::Relaxed) || self.is_late() || failed()
     }
 }

@@ -3,9 +3,9 @@
 use seekscope_run::units::format_bytes;
 use seekscope_run::{DiskMeasurement, HostFacts, Outcome, RunDocument};
 
-use super::steps::{NEARLY_ALL, fetched_share};
+use super::steps::{NEARLY_ALL, fetched_share, held_to_per_s};
 use super::tables::limit_text;
-use crate::numbers::{format_number, format_share};
+use crate::numbers::{format_number, format_rate, format_share};
 use crate::wording;
 
 /// Distortions with these ids are said in words of their own.
@@ -43,6 +43,7 @@ fn reservations(document: &RunDocument) -> Vec<String> {
         not_direct(measurement),
         not_fetched(measurement),
         host.and_then(|host| small_file(measurement, host)),
+        held(measurement),
         limits(measurement),
         cpu_quota(measurement),
         host.and_then(busy),
@@ -84,6 +85,14 @@ fn small_file(measurement: &DiskMeasurement, host: &HostFacts) -> Option<String>
     })
 }
 
+fn held(measurement: &DiskMeasurement) -> Option<String> {
+    let per_s = held_to_per_s(measurement)?;
+    Some(format!(
+        "Held to {} operations per second, so these are not the disk's limits.",
+        format_rate(per_s)
+    ))
+}
+
 fn limits(measurement: &DiskMeasurement) -> Option<String> {
     let limits = measurement.surroundings.io_limits.iter();
     let texts: Vec<String> = limits
@@ -120,13 +129,18 @@ fn distortions(measurement: &DiskMeasurement) -> Option<String> {
         .map(|distortion| distortion.id.as_str())
         .filter(|&id| id != IO_LIMIT_ID || measurement.surroundings.io_limits.is_empty())
         .collect();
-    (!ids.is_empty()).then(|| format!("Found what distorts, see below: {}.", ids.join(", ")))
+    let place = match measurement.profile.as_str() {
+        "job" => "see the report page",
+        _ => "see below",
+    };
+    (!ids.is_empty()).then(|| format!("Found what distorts, {place}: {}.", ids.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{Distortion, IoLimit};
+    use seekscope_run::{Distortion, IoLimit, StepGroup};
 
+    use super::super::made_up::{MadeUp, random};
     use super::*;
 
     fn document() -> RunDocument {
@@ -192,6 +206,27 @@ mod tests {
         });
         assert!(text.ends_with("see below: overlay."), "{text}");
         assert!(with(|m| m.surroundings.cpu_quota = Some(0.5)).contains("allows 0.50 CPUs"));
+    }
+
+    #[test]
+    fn steps_held_to_a_rate_are_said_and_jobs_are_not() {
+        let held_ramp = |group| {
+            let mut made_up = MadeUp::default();
+            for per_s in [20.0, 50.0] {
+                let mut job = random(4096, 1);
+                job.rate_per_s = Some(per_s);
+                made_up.step(group, "", job, per_s, 1);
+            }
+            made_up.measurement.steps
+        };
+        let text = with(|m| m.steps = held_ramp(StepGroup::Ramp));
+        assert!(
+            text.contains("Held to 50.0 operations per second, so these are not the disk's limits"),
+            "{text}"
+        );
+        let mut job = document();
+        job.disk.as_mut().unwrap().steps = held_ramp(StepGroup::Job);
+        assert!(is_clean(&job), "{}", first_line(&job));
     }
 
     #[test]

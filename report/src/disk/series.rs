@@ -56,7 +56,10 @@ fn shown<'a>(input: &DiskReportInput<'a>) -> Vec<Series<'a>> {
             continue;
         }
         for operation in OPERATIONS {
-            if let Some(mut points) = by_name.remove(&(step.name.as_str(), operation)) {
+            let points = by_name.remove(&(step.name.as_str(), operation));
+            // An operation that never completed is none that the step was about.
+            let points = points.filter(|points| points.iter().any(|point| point.count > 0));
+            if let Some(mut points) = points {
                 points.sort_by_key(|point| point.t_ns);
                 all.push(Series {
                     step,
@@ -77,7 +80,8 @@ pub(super) fn charts(input: &DiskReportInput<'_>) -> Vec<LineChart> {
         true => Scale::Rate,
         false => Scale::RateLog,
     };
-    let rate = |p: &SecondPoint| (p.count > 0).then(|| p.per_s());
+    // A second in which nothing completed is a zero here and a gap among the percentiles.
+    let rate = |p: &SecondPoint| Some(p.per_s());
     let start_ns = input.document.started.monotonic_ns;
     [
         chart(&all, start_ns, "chart-rate", rate_scale, rate),
@@ -223,31 +227,44 @@ fn drift(series: &Series<'_>) -> Option<String> {
     let quarter = rates.len() / 4;
     let began = median(&rates[..quarter])?;
     let ended = median(&rates[rates.len() - quarter..])?;
-    let change = ended / began - 1.0;
     let what = series.operation;
     let (from, to) = (format_rate(began), format_rate(ended));
-    if !change.is_finite() || change.abs() < DRIFT {
-        let low = rates.iter().copied().reduce(f64::min)?;
+    // 0 / 0 where it stood still at both ends.
+    let change = ended / began - 1.0;
+    if change.is_nan() || change.abs() < DRIFT {
+        let worst = worst_second(&rates)?;
+        let verdict = if began > 0.0 { "held" } else { "was uneven" };
         return Some(format!(
-            "The rate held: {from} {what}s per second at the beginning, {to} at the end, {} in the \
-             worst second.",
-            format_rate(low)
+            "The rate {verdict}: {from} {what}s per second at the beginning, {to} at the end, {worst}."
         ));
     }
     let first = series.points.first()?;
     let at = series.points.get(step_index(&rates))?;
     let after_s = at.t_ns.saturating_sub(first.t_ns) as f64 / 1e9;
-    let share = format_share(change.abs());
+    let by = match change.is_finite() {
+        true => format!(" by {}", format_share(change.abs())),
+        false => String::new(),
+    };
     Some(if change < 0.0 {
         format!(
-            "The rate fell by {share} after {after_s:.0} s, from {from} to {to} {what}s per second: \
+            "The rate fell{by} after {after_s:.0} s, from {from} to {to} {what}s per second: \
              so look spent burst credits, a full write cache, or heat; plan with the lower rate."
         )
     } else {
         format!(
-            "The rate rose by {share} after {after_s:.0} s, from {from} to {to} {what}s per second: \
+            "The rate rose{by} after {after_s:.0} s, from {from} to {to} {what}s per second: \
              so look caches that fill, or a volume that is being restored."
         )
+    })
+}
+
+/// In the middle of a sentence; stalls are counted.
+fn worst_second(rates: &[f64]) -> Option<String> {
+    let low = rates.iter().copied().reduce(f64::min)?;
+    let still = rates.iter().filter(|&&rate| rate == 0.0).count();
+    Some(match still {
+        0 => format!("{} in the worst second", format_rate(low)),
+        _ => format!("none at all in {still} of {} seconds", rates.len()),
     })
 }
 
@@ -336,6 +353,54 @@ mod tests {
             "{text}"
         );
         assert_eq!(drift_of(&[100, 10]), None);
+    }
+
+    #[test]
+    fn seconds_in_which_nothing_completed_count() {
+        let text = drift_of(&[100, 101, 99, 0, 0, 102, 98, 100]).unwrap();
+        assert!(
+            text.contains("The rate held") && text.contains("none at all in 2 of 8 seconds"),
+            "{text}"
+        );
+        let fell = drift_of(&[100, 100, 100, 100, 0, 0, 0, 0]).unwrap();
+        assert!(fell.contains("fell by 100.0 % after 4 s"), "{fell}");
+        let rose = drift_of(&[0, 0, 0, 0, 100, 100, 100, 100]).unwrap();
+        assert!(rose.contains("rose after 4 s, from 0"), "{rose}");
+        let still = drift_of(&[0, 0, 0, 0, 100, 100, 0, 0, 0, 0]).unwrap();
+        assert!(
+            still.contains("was uneven") && still.contains("in 8 of 10 seconds"),
+            "{still}"
+        );
+    }
+
+    #[test]
+    fn a_second_without_completions_is_a_zero_rate_and_a_gap_in_the_tail() {
+        let mut document = seekscope_run::RunDocument::begin("disk", Vec::new());
+        document.started.monotonic_ns = 0;
+        document.disk = Some(seekscope_run::DiskMeasurement {
+            steps: vec![step(StepGroup::Job)],
+            ..Default::default()
+        });
+        let mut seconds = points(&[1000, 0, 1000]);
+        // The percentiles of nothing are 0.
+        (seconds[1].p50_ns, seconds[1].p99_ns) = (0, 0);
+        // Nothing was ever written.
+        let writes = points(&[0, 0, 0]).into_iter().map(|point| SecondPoint {
+            operation: "write".into(),
+            ..point
+        });
+        seconds.extend(writes);
+        let input = DiskReportInput {
+            document: &document,
+            histograms: &BTreeMap::new(),
+            seconds: &seconds,
+            predictions: &[],
+        };
+        let charts = charts(&input);
+        let values: Vec<_> = charts.iter().map(|chart| &chart.lines[0].values).collect();
+        assert_eq!(*values[0], [Some(1000.0), Some(0.0), Some(1000.0)]);
+        assert_eq!(*values[1], [Some(2.0), None, Some(2.0)]);
+        assert!(charts.iter().all(|chart| chart.lines.len() == 1));
     }
 
     #[test]

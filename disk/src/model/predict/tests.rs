@@ -249,6 +249,137 @@ fn nothing_and_nonsense() {
     let empty = Access { length: 0, ..last };
     let reads = [last, empty, direct(1, 0, Operation::Read)];
     assert_eq!(predict(&nonsense, &reads, &roomy()).by_class[0].accesses, 3);
+    // The longest call, in a cache and with windows without bound.
+    let boundless = DeviceModel {
+        read_ahead_bytes: u64::MAX,
+        request_bytes_max: u64::MAX,
+        ..solid()
+    };
+    let longest = Access {
+        offset: 0,
+        length: crate::model::CALL_BYTES_MAX,
+        ..last
+    };
+    let options = PredictOptions {
+        cache_bytes: u64::MAX,
+        file_bytes: HashMap::from([(1, u64::MAX)]),
+        ..roomy()
+    };
+    let prediction = predict(&boundless, &[longest], &options);
+    assert!(prediction.device_bytes <= 4 << 30, "{prediction:?}");
+}
+
+/// Numbers as a damaged or hostile file may hold them.
+fn any_number() -> impl Strategy<Value = f64> {
+    prop_oneof![
+        Just(0.0),
+        Just(f64::NAN),
+        Just(f64::INFINITY),
+        Just(f64::NEG_INFINITY),
+        Just(f64::MAX),
+        any::<f64>(),
+        0.0..1e9,
+    ]
+}
+
+fn any_bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(1),
+        Just(u64::MAX),
+        any::<u64>(),
+        0u64..1 << 24
+    ]
+}
+
+fn any_bucket() -> impl Strategy<Value = Option<TokenBucket>> {
+    let bucket = (any_number(), any_number());
+    prop::option::of(bucket.prop_map(|(per_s, burst)| TokenBucket { per_s, burst }))
+}
+
+fn any_sync() -> impl Strategy<Value = SyncPoint> {
+    (any_bytes(), any_number()).prop_map(|(block_bytes, mean_ns)| SyncPoint {
+        block_bytes,
+        writers: 0,
+        per_s: 0.0,
+        latency: seekscope_run::LatencySummary {
+            mean_ns,
+            ..Default::default()
+        },
+    })
+}
+
+prop_compose! {
+    fn any_model()(
+        numbers in prop::array::uniform8(any_number()),
+        sizes in prop::array::uniform2(any_bytes()),
+        depths in prop::collection::vec((any_bytes(), any::<u32>(), any_number()), 0..6),
+        sync in prop::collection::vec(any_sync(), 0..3),
+        buckets in prop::array::uniform2(any_bucket()),
+    ) -> DeviceModel {
+        let depths = depths.into_iter().map(|(block_bytes, depth, iops)| DepthPoint {
+            block_bytes,
+            depth,
+            iops,
+            p50_ns: 0,
+            p99_ns: 0,
+        });
+        DeviceModel {
+            l0_ns: numbers[0],
+            ns_per_byte: numbers[1],
+            sequential_bytes_per_s: numbers[2],
+            bytes_per_s_max: numbers[3],
+            buffered_bytes_per_s: numbers[4],
+            cached_ns_per_byte: numbers[5],
+            miss_ns: numbers[6],
+            stream_ns_per_byte: numbers[7],
+            read_ahead_bytes: sizes[0],
+            request_bytes_max: sizes[1],
+            depths: depths.collect(),
+            sync,
+            iops_bucket: buckets[0],
+            bytes_bucket: buckets[1],
+            ..DeviceModel::default()
+        }
+    }
+}
+
+prop_compose! {
+    fn any_access()(
+        file in 0u32..2,
+        stream in 0u32..3,
+        offset in prop_oneof![any_bytes(), 0u64..1 << 20],
+        length in 0u64..1 << 20,
+        operation in prop::sample::select(
+            &[Operation::Read, Operation::Write, Operation::SyncedWrite][..]
+        ),
+        direct: bool,
+        think_ns in any_bytes(),
+    ) -> Access {
+        Access { file, stream, offset, length, operation, direct, think_ns }
+    }
+}
+
+proptest! {
+    // A window of 1 GiB in requests of a page is much to simulate.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_model_and_no_access_makes_it_fail(
+        model in any_model(),
+        accesses in prop::collection::vec(any_access(), 0..8),
+        cache_bytes in any_bytes(),
+        file_bytes in any_bytes(),
+    ) {
+        let options = PredictOptions {
+            cache_bytes,
+            file_bytes: HashMap::from([(0, file_bytes)]),
+            cached: vec![(1, 0..1 << 20)],
+        };
+        let prediction = predict(&model, &accesses, &options);
+        let completed: u64 = prediction.by_class.iter().map(|class| class.accesses).sum();
+        prop_assert_eq!(completed, accesses.len() as u64);
+    }
 }
 
 proptest! {

@@ -13,7 +13,7 @@ mod writes;
 use seekscope_run::units::{format_bytes, format_ns};
 use seekscope_run::{DiskMeasurement, StepGroup};
 
-use super::steps::{Measured, Orders, Ramp, of_group, p50_ns, p99_ns, ramps};
+use super::steps::{Measured, Orders, Ramp, held_to_per_s, of_group, p50_ns, p99_ns, ramps};
 use crate::numbers::{format_mb, format_mean_ns, format_rate, format_times};
 
 type Sentence = fn(&DiskMeasurement) -> Option<String>;
@@ -45,16 +45,36 @@ const SENTENCES: [(&str, Sentence); 23] = [
     ("limits", trust::limits),
 ];
 
+/// Those that say what the disk can do. Steps held to a rate do not show that.
+const OF_ABILITY: [&str; 13] = [
+    "concurrency",
+    "cpu",
+    "scan",
+    "order_gain",
+    "partial_order",
+    "read_ahead",
+    "read_ahead_random",
+    "group_commit",
+    "fresh_file",
+    "mixed",
+    "mmap",
+    "sustained",
+    "limits",
+];
+
 /// What the numbers mean: key and sentence, in the order of the report.
 pub fn sentences(measurement: &DiskMeasurement) -> Vec<(&'static str, String)> {
     let said = SENTENCES
         .iter()
-        .filter_map(|(key, sentence)| Some((*key, sentence(measurement)?)));
+        .filter_map(|&(key, _)| Some((key, sentence(measurement, key)?)));
     said.collect()
 }
 
-/// The sentence of one key; `None` when it was not measured.
+/// The sentence of one key; `None` when it was not measured, or cannot be told from what was.
 pub(super) fn sentence(measurement: &DiskMeasurement, key: &str) -> Option<String> {
+    if OF_ABILITY.contains(&key) && held_to_per_s(measurement).is_some() {
+        return None;
+    }
     let (_, sentence) = SENTENCES.iter().find(|(name, _)| *name == key)?;
     sentence(measurement)
 }
@@ -85,12 +105,11 @@ fn job_figures(job: &Measured<'_>) -> Vec<KeyFigure> {
 
 fn disk_figures(measurement: &DiskMeasurement) -> Vec<KeyFigure> {
     let ramps = ramps(measurement);
-    let (best, knee) = (
-        ramps.first().and_then(Ramp::best),
-        ramps.first().and_then(Ramp::knee),
-    );
+    let free = held_to_per_s(measurement).is_none();
+    let best = ramps.first().and_then(Ramp::best).filter(|_| free);
+    let knee = ramps.first().and_then(Ramp::knee);
     let miss = reads::one_read(measurement);
-    let scan = reads::best_sequential(measurement);
+    let scan = reads::best_sequential(measurement).filter(|_| free);
     let commit = writes::plain_commit(measurement);
     vec![
         (

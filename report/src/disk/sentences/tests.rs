@@ -1,6 +1,6 @@
 //! What the sentences say of numbers that are known, and when they say nothing.
 
-use seekscope_run::{DeviceModel, ReadAdvice, TokenBucket};
+use seekscope_run::{DeviceModel, JobFacts, ReadAdvice, TokenBucket};
 
 use super::super::made_up::{MadeUp, commit, null, random, sequential};
 use super::*;
@@ -349,6 +349,8 @@ fn a_job_with_a_rate_says_whether_it_was_kept() {
         said(&made_up, "job").starts_with("randread of 4 KiB with 32 in flight: 5,000 per second")
     );
     assert!(said(&made_up, "rate").contains("was kept"));
+    made_up.measurement.steps[0].jobs[0].behind = 50;
+    assert!(said(&made_up, "rate").contains("was kept"));
     made_up.measurement.steps[0].jobs[0].behind = 1234;
     assert!(said(&made_up, "rate").contains("1,234 operations were due and not begun"));
     let names: Vec<&str> = key_figures(&made_up.measurement)
@@ -364,6 +366,65 @@ fn a_job_with_a_rate_says_whether_it_was_kept() {
             "99th percentile"
         ]
     );
+}
+
+/// Everything measured, but held to 50 per second: nothing of it says what the disk can do.
+#[test]
+fn steps_held_to_a_rate_say_nothing_of_the_disks_ability() {
+    let mut made_up = ramp([50.0; 4]);
+    let mut add = |group, job| made_up.step(group, "", job, 50.0, 100_000);
+    add(StepGroup::SequentialDirect, sequential(1 << 20));
+    add(StepGroup::Order, sequential(32 << 10));
+    add(StepGroup::Order, {
+        let mut shuffled = random(32 << 10, 1);
+        shuffled.run_blocks = Some(1);
+        shuffled
+    });
+    add(StepGroup::Order, {
+        let mut runs = random(32 << 10, 1);
+        runs.run_blocks = Some(8);
+        runs
+    });
+    add(StepGroup::ReadAhead, sequential(32 << 10));
+    add(StepGroup::ReadAhead, random(32 << 10, 1));
+    add(StepGroup::Journal, commit(4096, 1));
+    add(StepGroup::Journal, commit(4096, 8));
+    for group in [StepGroup::Mixed, StepGroup::Mmap, StepGroup::Sustained] {
+        add(group, random(4096, 8));
+    }
+    // In order must gain, or partial order is nothing to speak of.
+    made_up.measurement.steps[5].jobs[0].reads.operations = 500;
+    made_up.measurement.model = Some(DeviceModel {
+        iops_bucket: Some(TokenBucket {
+            per_s: 50.0,
+            burst: 0.0,
+        }),
+        ..DeviceModel::default()
+    });
+    let said_of_ability = |made_up: &MadeUp| {
+        let said = sentences(&made_up.measurement).into_iter();
+        said.map(|(key, _)| key)
+            .filter(|key| OF_ABILITY.contains(key))
+            .collect::<Vec<_>>()
+    };
+    let mut free = OF_ABILITY.to_vec();
+    free.retain(|&key| key != "fresh_file");
+    assert_eq!(said_of_ability(&made_up), {
+        let order = keys().filter(|key| free.contains(key));
+        order.collect::<Vec<_>>()
+    });
+    assert!(said(&made_up, "commit").contains("cannot commit more than"));
+    for step in &mut made_up.measurement.steps {
+        step.jobs[0].job.rate_per_s = Some(50.0);
+    }
+    assert_eq!(said_of_ability(&made_up), [""; 0]);
+    assert!(!said(&made_up, "commit").contains("cannot"));
+    let figures: Vec<&str> = key_figures(&made_up.measurement)
+        .iter()
+        .map(|f| f.0)
+        .collect();
+    assert_eq!(figures, ["a cache miss", "a journaled commit, median"]);
+    assert!(!headline(&made_up.measurement).unwrap().contains("faster"));
 }
 
 #[test]

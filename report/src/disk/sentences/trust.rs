@@ -13,6 +13,9 @@ use crate::numbers::{
 
 /// Below this many times the disk's best rate the generator itself gets in the way.
 const AMPLE: f64 = 2.0;
+/// A rate is kept when no more than this share of what was due had not begun: operations that
+/// happened to be due just as time was over, and a burst of chance, prove nothing.
+const BEHIND_SHARE_MAX: f64 = 0.01;
 /// A model whose line misses a measured size by more is not to be relied on.
 const FIT_ERROR_MAX: f64 = 0.25;
 
@@ -43,7 +46,8 @@ pub(super) fn rate(measurement: &DiskMeasurement) -> Option<String> {
     let job = the_job(measurement)?;
     let wanted = job.facts().rate_per_s?;
     let since = "latency counts from the moment an operation was due";
-    Some(if job.job.behind > 0 {
+    let due = wanted * job.job.elapsed_ns as f64 / 1e9;
+    Some(if job.job.behind as f64 > BEHIND_SHARE_MAX * due {
         format!(
             "The rate of {} per second was more than the disk can do: {} operations were due and \
              not begun when time was over; {since}, so the wait in line is in it.",

@@ -25,12 +25,15 @@ pub(super) fn commit(measurement: &DiskMeasurement) -> Option<String> {
     if let Some(p99) = p99_ns(latency) {
         text.push_str(&format!(" and {} at the 99th percentile", format_ns(p99)));
     }
+    let (what, size) = ("and fdatasync", block(commit.facts().block_bytes));
+    if commit.facts().rate_per_s.is_some() {
+        return Some(format!("{text} ({size} {what})."));
+    }
     Some(format!(
-        "{text}; {} that waits for each cannot commit more than {} times per second ({} and \
-         fdatasync).",
+        "{text}; {} that waits for each cannot commit more than {} times per second ({size} \
+         {what}).",
         counted(commit.in_flight(), "writer", "writers"),
-        format_rate(commit.job.iops()),
-        block(commit.facts().block_bytes)
+        format_rate(commit.job.iops())
     ))
 }
 

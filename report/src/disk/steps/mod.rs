@@ -72,6 +72,20 @@ pub(super) fn in_flight(job: &JobFacts) -> u64 {
     u64::from(per_thread) * u64::from(job.threads.max(1))
 }
 
+/// Was the step's job held to a rate? Then its rate is not the disk's.
+fn is_held(m: &Measured<'_>) -> bool {
+    m.facts().rate_per_s.is_some()
+}
+
+/// The largest rate, per second, that steps which ask what the disk can do were held to; `None`
+/// where there was none. A job of the user's own asks something else, and the generator no disk.
+pub(super) fn held_to_per_s(measurement: &DiskMeasurement) -> Option<f64> {
+    (measurement.steps.iter())
+        .filter(|step| !matches!(step.group, StepGroup::Job | StepGroup::Generator))
+        .filter_map(|step| step.main()?.job.rate_per_s)
+        .reduce(f64::max)
+}
+
 /// The steps of a group in which something was done, in their order.
 pub(super) fn of_group(
     measurement: &DiskMeasurement,
@@ -97,8 +111,12 @@ impl<'a> Ramp<'a> {
         points.max_by(|a, b| rate(a).total_cmp(&rate(b)))
     }
 
-    /// Index of the smallest depth that reaches [`NEARLY_ALL`] of the best rate.
+    /// Index of the smallest depth that reaches [`NEARLY_ALL`] of the best rate. `None` for reads
+    /// held to a rate.
     pub(super) fn knee_index(&self) -> Option<usize> {
+        if self.points.iter().any(is_held) {
+            return None;
+        }
         let enough = self.best()?.job.iops() * NEARLY_ALL;
         self.points.iter().position(|m| m.job.iops() >= enough)
     }

@@ -2,7 +2,7 @@
 
 use seekscope_run::{AccessKind, DiskMeasurement, JobFacts, ReadAdvice, StepGroup};
 
-use super::{Measured, of_group};
+use super::{Measured, is_held, of_group};
 
 /// The same blocks in different orders, through a cold page cache.
 #[derive(Debug, Clone, Default)]
@@ -30,9 +30,12 @@ impl<'a> Orders<'a> {
         orders
     }
 
-    /// The order gain: rate in order by rate shuffled.
+    /// The order gain: rate in order by rate shuffled. `None` for reads held to a rate.
     pub(in super::super) fn gain(&self) -> Option<f64> {
         let (in_order, shuffled) = (self.in_order?, self.shuffled?);
+        if is_held(&in_order) || is_held(&shuffled) {
+            return None;
+        }
         Some(in_order.job.iops() / shuffled.job.iops()).filter(|gain| gain.is_finite())
     }
 

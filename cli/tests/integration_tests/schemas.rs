@@ -1,0 +1,19 @@
+//! The documents that commands print, against what `docs/schema` promises of them.
+
+use serde_json::Value;
+
+/// `name` is that of a file in `docs/schema`, without `.schema.json`.
+pub fn assert_valid(name: &str, document: &Value) {
+    let text = match name {
+        "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
+        "disk" => include_str!("../../../docs/schema/disk.schema.json"),
+        "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),
+        _ => panic!("no schema {name}"),
+    };
+    let validator = jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap();
+    let errors: Vec<String> = validator
+        .iter_errors(document)
+        .map(|e| format!("{}: {e}", e.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{name}: {errors:#?}");
+}
