@@ -182,7 +182,7 @@ fn a_user_without_privileges_measures_where_it_may_write() {
         &["closed", "permission denied"],
     );
     refused(
-        &["disk", "closed", "--size", "8M"],
+        &["disk", "closed", "--size", "32M"],
         &["closed", "permission denied"],
     );
     refused(
