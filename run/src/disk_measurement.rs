@@ -281,8 +281,8 @@ pub struct DiskMeasurement {
     /// 100 KiB of the run's own records. 0 when only an existing file was read.
     pub written_bytes: u64,
     pub direct: DirectFacts,
-    /// Cost of reading the clock once, ns: one reading per operation at depth 1, one per batch at
-    /// greater depths, two more where a sync follows.
+    /// Cost of reading the clock once, ns: one reading per operation at depth 1, at greater
+    /// depths one per batch that completes and one per submission; one more where a sync follows.
     pub clock_read_ns: f64,
     pub surroundings: Surroundings,
     pub steps: Vec<DiskStep>,
