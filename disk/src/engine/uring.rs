@@ -318,7 +318,8 @@ impl UringEngine {
             }
             self.queue(slot, due_ns, now_ns, access);
             self.queued += 1;
-            if self.queued >= self.lot {
+            // What fills the last slot goes with the call that waits.
+            if self.queued >= self.lot && !self.free.is_empty() {
                 self.submit()?;
                 // The next ones begin now, not when the first of the batch did.
                 now_ns = monotonic_ns();
