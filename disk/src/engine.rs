@@ -3,6 +3,7 @@
 
 mod mapped;
 mod null;
+mod one_at_a_time;
 mod sync;
 mod uring;
 

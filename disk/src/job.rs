@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use seekscope_run::{AccessKind, EngineKind, JobFacts, ReadAdvice};
+use seekscope_run::{AccessKind, EngineKind, JobFacts};
 
 use crate::{DiskError, TestFile};
 
@@ -61,27 +61,7 @@ impl Job {
     /// One thread, one request at a time, direct, of 4 KiB, for a second.
     pub fn new(access: AccessKind, engine: EngineKind) -> Self {
         Self {
-            facts: JobFacts {
-                access,
-                read_share: match access {
-                    AccessKind::Read | AccessKind::RandRead => 1.0,
-                    AccessKind::Write | AccessKind::RandWrite => 0.0,
-                    AccessKind::Rw | AccessKind::RandRw => 0.5,
-                },
-                block_bytes: 4096,
-                engine,
-                direct: matches!(engine, EngineKind::Uring | EngineKind::Sync),
-                depth: 1,
-                threads: 1,
-                rate_per_s: None,
-                poisson: false,
-                sync_each_write: false,
-                fresh_blocks: false,
-                sync_every_bytes: None,
-                advice: ReadAdvice::Normal,
-                window_bytes: None,
-                run_blocks: None,
-            },
+            facts: JobFacts::new(access, engine),
             warm_up: Duration::ZERO,
             runtime: Duration::from_secs(1),
             region: None,

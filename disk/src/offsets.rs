@@ -43,20 +43,22 @@ enum Order {
     Random {
         blocks: u64,
     },
-    /// Runs of adjacent blocks at random places.
+    /// Runs of adjacent blocks.
     Runs {
-        blocks: u64,
+        starts: Starts,
         run: u64,
         at: u64,
         left: u64,
     },
-    /// Units of `run` blocks in a given order, each once.
-    Listed {
-        units: std::vec::IntoIter<u64>,
-        run: u64,
-        at: u64,
-        left: u64,
-    },
+}
+
+/// Where runs begin, in units of runs.
+#[derive(Debug)]
+enum Starts {
+    /// Anywhere among so many.
+    Drawn(u64),
+    /// In a given order, each once.
+    Listed(std::vec::IntoIter<u64>),
 }
 
 impl Offsets {
@@ -122,28 +124,17 @@ impl Offsets {
                 Some(block)
             }
             Order::Runs {
-                blocks,
+                starts,
                 run,
                 at,
                 left,
             } => {
                 if *left == 0 {
-                    *at = self.random.below((*blocks / *run).max(1)) * *run;
-                    *left = (*run).min(*blocks - *at);
-                }
-                *left -= 1;
-                *at += 1;
-                Some(*at - 1)
-            }
-            Order::Listed {
-                units,
-                run,
-                at,
-                left,
-            } => {
-                if *left == 0 {
-                    *at = units.next()? * *run;
-                    *left = *run;
+                    let start = match starts {
+                        Starts::Drawn(units) => self.random.below(*units),
+                        Starts::Listed(units) => units.next()?,
+                    };
+                    (*at, *left) = (start * *run, *run);
                 }
                 *left -= 1;
                 *at += 1;
@@ -164,28 +155,22 @@ fn order(job: &Job, blocks: u64, part: &Range<u64>, number: u32) -> Order {
             blocks: part.end - part.start,
         };
     }
-    if job.once && units <= SHUFFLED_MAX {
+    let starts = if job.once && units <= SHUFFLED_MAX {
         // All threads know the same order and each takes its share of it.
         let all = shuffled::distinct(units, units, job.seed);
         let [number, threads] = [number, facts.threads].map(|n| usize::try_from(n).unwrap_or(1));
         let mine: Vec<u64> = all.into_iter().skip(number).step_by(threads).collect();
-        let units = mine.into_iter();
-        return Order::Listed {
-            units,
-            run,
-            at: 0,
-            left: 0,
-        };
-    }
-    if run == 1 {
-        Order::Random { blocks }
+        Starts::Listed(mine.into_iter())
+    } else if run == 1 {
+        return Order::Random { blocks };
     } else {
-        Order::Runs {
-            blocks,
-            run,
-            at: 0,
-            left: 0,
-        }
+        Starts::Drawn(units)
+    };
+    Order::Runs {
+        starts,
+        run,
+        at: 0,
+        left: 0,
     }
 }
 

@@ -99,7 +99,7 @@ pub fn analyse(phases: &[Phase], events: &[IoEvent]) -> Vec<PhaseAnalysis> {
 fn analyse_phase(events: &[IoEvent]) -> PhaseAnalysis {
     let mut whole = Collector::default();
     let mut per_file: BTreeMap<u32, Collector> = BTreeMap::new();
-    for event in events {
+    for event in events.iter().filter(|e| e.op.is_read() || e.op.is_write()) {
         whole.reads.count(event, true);
         whole.writes.count(event, false);
         whole.count_cache(event);
@@ -228,6 +228,7 @@ mod tests {
             latency_ns: t_ns,
             result: 4096,
             device_read_bytes: 8192 * u32::from(flags & IoFlags::DEVICE_READ != 0),
+            request: None,
         }
     }
 

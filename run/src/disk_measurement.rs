@@ -127,6 +127,34 @@ pub struct JobFacts {
     pub run_blocks: Option<u64>,
 }
 
+impl JobFacts {
+    /// One thread with one direct request of 4 KiB in flight, as fast as it goes. Engines that
+    /// have no direct requests have none, and mixed accesses are half reads.
+    pub fn new(access: AccessKind, engine: EngineKind) -> Self {
+        Self {
+            access,
+            read_share: match access {
+                AccessKind::Read | AccessKind::RandRead => 1.0,
+                AccessKind::Write | AccessKind::RandWrite => 0.0,
+                AccessKind::Rw | AccessKind::RandRw => 0.5,
+            },
+            block_bytes: 4096,
+            engine,
+            direct: matches!(engine, EngineKind::Uring | EngineKind::Sync),
+            depth: 1,
+            threads: 1,
+            rate_per_s: None,
+            poisson: false,
+            sync_each_write: false,
+            fresh_blocks: false,
+            sync_every_bytes: None,
+            advice: ReadAdvice::Normal,
+            window_bytes: None,
+            run_blocks: None,
+        }
+    }
+}
+
 /// What a job's operations of one kind came to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]

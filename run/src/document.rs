@@ -170,7 +170,18 @@ pub struct TracerCost {
     pub share_of_server_cpu: f64,
 }
 
-/// The trailer of a trace. Always `seen = written + lost`; a trace where it does not hold is invalid.
+/// One kind of I/O, and whether the trace covers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceCoverage {
+    /// e.g. "read and write calls", "io_uring", "block requests".
+    pub group: String,
+    pub covered: bool,
+    /// What it is seen through, or why it is not covered.
+    pub how: String,
+}
+
+/// The trailer of a trace. Always `seen = written + lost + overwritten`; a trace where it does not
+/// hold is invalid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct TraceFacts {
@@ -188,6 +199,13 @@ pub struct TraceFacts {
     pub lost_ring_full: u64,
     /// … the slot holding the call's start was taken over by another thread.
     pub lost_start: u64,
+    /// A flight recorder's events that gave way to newer ones, on purpose.
+    pub overwritten: u64,
+    /// What was traced, and what not and why.
+    pub coverage: Vec<TraceCoverage>,
+    /// Filters and sampling that the kernel programs applied, for people. What they let pass by is
+    /// not in `seen`.
+    pub filters: Vec<String>,
     /// The run was killed before the trailer was written: `seen` and `lost` are unknown, and
     /// `written` is what was found.
     pub truncated: bool,

@@ -9,11 +9,12 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
-use crate::{IoEvent, IoFlags, IoOp};
+use crate::{BlockRequest, IoEvent, IoFlags, IoOp};
 
 /// Bytes of one row: u64 t_ns, offset, latency_ns; u32 pid, tid, file_id, length, result (i32),
-/// device_read_bytes; u16 flags; u8 op; u8 zero. Little-endian. An unknown offset is all ones.
-pub(crate) const ROW_BYTES: usize = 52;
+/// device_read_bytes; u16 flags; u8 op; u8 zero; u64 sector; u32 disk_major, disk_minor.
+/// Little-endian. An unknown offset and an absent sector are all ones.
+pub(crate) const ROW_BYTES: usize = 68;
 
 fn encode(event: &IoEvent) -> [u8; ROW_BYTES] {
     let mut row = [0u8; ROW_BYTES];
@@ -33,6 +34,14 @@ fn encode(event: &IoEvent) -> [u8; ROW_BYTES] {
     }
     row[48..50].copy_from_slice(&event.flags.0.to_le_bytes());
     row[50] = event.op as u8;
+    let request = event.request.unwrap_or(BlockRequest {
+        disk_major: 0,
+        disk_minor: 0,
+        sector: u64::MAX,
+    });
+    row[52..60].copy_from_slice(&request.sector.to_le_bytes());
+    row[60..64].copy_from_slice(&request.disk_major.to_le_bytes());
+    row[64..68].copy_from_slice(&request.disk_minor.to_le_bytes());
     row
 }
 
@@ -51,6 +60,7 @@ fn decode(row: &[u8; ROW_BYTES]) -> Option<IoEvent> {
             .fold(0u32, |v, b| v << 8 | u32::from(*b))
     };
     let offset = u64_at(8);
+    let sector = u64_at(52);
     Some(IoEvent {
         t_ns: u64_at(0),
         offset: (offset != u64::MAX).then_some(offset),
@@ -63,6 +73,11 @@ fn decode(row: &[u8; ROW_BYTES]) -> Option<IoEvent> {
         device_read_bytes: u32_at(44),
         flags: IoFlags(u16::from_le_bytes([row[48], row[49]])),
         op: IoOp::from_code(row[50])?,
+        request: (sector != u64::MAX).then(|| BlockRequest {
+            disk_major: u32_at(60),
+            disk_minor: u32_at(64),
+            sector,
+        }),
     })
 }
 
@@ -139,11 +154,17 @@ mod tests {
             latency_ns: u64::MAX,
             result: -5,
             device_read_bytes: 6,
+            request: None,
         };
         let second = IoEvent {
             offset: Some(1 << 45),
-            op: IoOp::Read,
+            op: IoOp::BlockRead,
             result: i32::MAX,
+            request: Some(BlockRequest {
+                disk_major: 254,
+                disk_minor: 3,
+                sector: 1 << 40,
+            }),
             ..event
         };
         let mut writer = SpoolWriter::append_to(&path).unwrap();

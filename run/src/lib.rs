@@ -28,6 +28,7 @@ mod parquet_file;
 pub mod pressure;
 pub mod process_io;
 pub mod surroundings;
+pub mod thread_record;
 pub mod units;
 
 pub use clock::{ClockOffset, monotonic_ns};
@@ -40,15 +41,16 @@ pub use disk_measurement::{
 };
 pub use document::{
     CacheState, Disk, Finding, Gain, IndexBuild, Limitation, Outcome, Phase, ProcessIo,
-    RunDocument, TargetFacts, TraceFacts, TracerCost,
+    RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
 pub use file_record::{FileRecord, FileRole, PathState};
 pub use host::HostFacts;
 pub use interval::Interval;
-pub use io_event::{CacheOutcome, IoEvent, IoFlags, IoOp};
+pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
 pub use pressure::IoPressure;
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use surroundings::{Distortion, IoLimit, Surroundings};
+pub use thread_record::ThreadRecord;

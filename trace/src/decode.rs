@@ -69,6 +69,7 @@ impl Call {
             latency_ns: self.latency_ns,
             result: self.result,
             device_read_bytes: self.device_read_bytes,
+            request: None,
         }
     }
 }
@@ -167,6 +168,7 @@ mod tests {
                 latency_ns: 1500,
                 result: -5,
                 device_read_bytes: 8192,
+                request: None,
             }
         );
     }

@@ -187,6 +187,7 @@ impl LiveSource {
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
             in_flight_at_end,
             cost: self.cost.estimate(runs, counters.seen),
+            ..TraceFacts::default()
         }
     }
 }

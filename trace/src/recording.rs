@@ -172,6 +172,7 @@ mod tests {
             latency_ns: 1,
             result: 1,
             device_read_bytes: 0,
+            request: None,
         };
         (0..count).map(event).collect()
     }

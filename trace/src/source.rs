@@ -1,7 +1,7 @@
 //! Where events come from and where they go.
 
 use seekscope_run::directory::IoWriter;
-use seekscope_run::{FileRecord, IoEvent, TraceFacts};
+use seekscope_run::{FileRecord, IoEvent, ThreadRecord, TraceFacts};
 
 use crate::error::{SinkError, TraceError};
 
@@ -13,6 +13,11 @@ pub trait EventSink {
     /// Takes a file. Called again with the same `file_id` when more is known about it (its name,
     /// its size, that it was deleted): the last record counts.
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError>;
+
+    /// Takes a thread. The last record with the same `tid` counts.
+    fn thread(&mut self, _: &ThreadRecord) -> Result<(), SinkError> {
+        Ok(())
+    }
 
     /// All events that were there have been handed over: a moment to bring them to safety.
     fn drained(&mut self) -> Result<(), SinkError> {
@@ -28,6 +33,10 @@ impl EventSink for IoWriter {
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
         Ok(IoWriter::file(self, file)?)
+    }
+
+    fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
+        Ok(IoWriter::thread(self, thread)?)
     }
 
     fn drained(&mut self) -> Result<(), SinkError> {

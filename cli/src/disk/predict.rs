@@ -281,6 +281,7 @@ mod tests {
             latency_ns: 100,
             result: 1,
             device_read_bytes: 0,
+            request: None,
         };
         assert_eq!(end_ns(&event), u64::MAX);
     }

@@ -1,15 +1,16 @@
 //! Loads and stores on a shared mapping, as storage engines of the first MongoDB versions did.
 
+use std::io;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Once;
 
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
-use seekscope_run::{ReadAdvice, monotonic_ns};
+use seekscope_run::ReadAdvice;
 
-use super::{Engine, Worker, incomplete};
+use super::one_at_a_time::{Extent, OneAtATime};
 use crate::job::Job;
-use crate::recorder::Operation;
+use crate::offsets::Access;
 use crate::{DiskError, TestFile};
 
 /// Bytes of a page, at least: one byte is touched in each.
@@ -89,7 +90,7 @@ impl<'a> Mapping<'a> {
     }
 
     /// Waits until the disk has the pages of a range.
-    pub(crate) fn sync(&self, offset: u64, bytes: u64) -> std::io::Result<()> {
+    pub(crate) fn sync(&self, offset: u64, bytes: u64) -> io::Result<()> {
         // Pages may be larger than those that are touched one by one.
         let start = offset - offset % rustix::param::page_size() as u64;
         let Some(address) = self.at(start) else {
@@ -117,7 +118,6 @@ impl Drop for Mapping<'_> {
 pub(super) struct MmapEngine<'a> {
     mapping: Mapping<'a>,
     block_bytes: u64,
-    unsynced_bytes: u64,
 }
 
 impl<'a> MmapEngine<'a> {
@@ -125,57 +125,25 @@ impl<'a> MmapEngine<'a> {
         Ok(Self {
             mapping: Mapping::new(file, job.facts.advice)?,
             block_bytes: job.facts.block_bytes,
-            unsynced_bytes: 0,
         })
     }
 }
 
-impl Engine for MmapEngine<'_> {
-    fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError> {
-        let facts = &worker.job.facts;
-        let mut now_ns = monotonic_ns();
-        while let Some((due_ns, called_ns)) = worker.wait(now_ns) {
-            let Some(access) = worker.offsets.next() else {
-                return Ok(true);
-            };
-            if !access.is_write {
-                self.mapping.touch(access.offset, self.block_bytes);
-                now_ns = monotonic_ns();
-                worker
-                    .recorder
-                    .record(Operation::Read, due_ns, called_ns, now_ns);
-                continue;
-            }
+impl OneAtATime for MmapEngine<'_> {
+    fn access(&mut self, access: Access) -> Result<(), DiskError> {
+        if access.is_write {
             self.mapping.mark(access.offset, self.block_bytes);
-            now_ns = monotonic_ns();
-            let written_ns = now_ns;
-            self.unsynced_bytes += self.block_bytes;
-            let range = match (facts.sync_each_write, facts.sync_every_bytes) {
-                (true, _) => Some((access.offset, self.block_bytes)),
-                (false, Some(every)) if self.unsynced_bytes >= every => Some((0, u64::MAX / 2)),
-                _ => None,
-            };
-            if let Some((offset, bytes)) = range {
-                self.unsynced_bytes = 0;
-                let synced = self.mapping.sync(offset, bytes).map(|()| 0);
-                if synced.is_err() {
-                    return Err(incomplete("sync", access.offset, synced));
-                }
-                now_ns = monotonic_ns();
-                worker
-                    .recorder
-                    .record(Operation::Sync, written_ns, written_ns, now_ns);
-            }
-            let done_ns = if facts.sync_each_write {
-                now_ns
-            } else {
-                written_ns
-            };
-            worker
-                .recorder
-                .record(Operation::Write, due_ns, called_ns, done_ns);
+        } else {
+            self.mapping.touch(access.offset, self.block_bytes);
         }
-        Ok(false)
+        Ok(())
+    }
+
+    fn sync(&mut self, extent: Extent) -> io::Result<()> {
+        match extent {
+            Extent::Block(offset) => self.mapping.sync(offset, self.block_bytes),
+            Extent::All => self.mapping.sync(0, self.mapping.length as u64),
+        }
     }
 }
 

@@ -6,14 +6,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Advice, fadvise};
-use seekscope_run::{ReadAdvice, monotonic_ns};
+use seekscope_run::ReadAdvice;
+use seekscope_stats::SplitMix64;
 
-use super::{Engine, Worker, incomplete};
+use super::incomplete;
+use super::one_at_a_time::{Extent, OneAtATime};
 use crate::buffer::AlignedBuffer;
 use crate::job::Job;
 use crate::offsets::Access;
 use crate::random_bytes::{self, make_distinct};
-use crate::recorder::Operation;
 use crate::{DiskError, TestFile};
 
 /// The kernel cuts a larger piece of advice to its own limit (`force_page_cache_ra`, mm/readahead.c).
@@ -23,9 +24,6 @@ pub(super) struct SyncEngine {
     file: File,
     buffer: AlignedBuffer,
     block: usize,
-    sync_each_write: bool,
-    sync_every_bytes: Option<u64>,
-    unsynced_bytes: u64,
     read_ahead: Option<Window>,
 }
 
@@ -51,9 +49,6 @@ impl SyncEngine {
             file: opened,
             buffer,
             block,
-            sync_each_write: facts.sync_each_write,
-            sync_every_bytes: facts.sync_every_bytes,
-            unsynced_bytes: 0,
             read_ahead: facts.window_bytes.map(|bytes| Window {
                 bytes: bytes.max(facts.block_bytes),
                 around: facts.access.is_random(),
@@ -61,78 +56,31 @@ impl SyncEngine {
             }),
         })
     }
+}
+
+impl OneAtATime for SyncEngine {
+    fn prepare_write(&mut self, stamps: &mut SplitMix64) {
+        make_distinct(self.buffer.bytes(), stamps);
+    }
 
     fn access(&mut self, access: Access) -> Result<(), DiskError> {
         let buffer = &mut self.buffer.bytes()[..self.block];
-        if access.is_write {
-            match self.file.write_at(buffer, access.offset) {
-                Ok(n) if n == self.block => Ok(()),
-                other => Err(incomplete("write", access.offset, other)),
-            }
+        let (operation, result) = if access.is_write {
+            ("write", self.file.write_at(buffer, access.offset))
         } else {
             if let Some(window) = &mut self.read_ahead {
                 window.advise(&self.file, access.offset);
             }
-            match self.file.read_at(buffer, access.offset) {
-                Ok(n) if n == self.block => Ok(()),
-                other => Err(incomplete("read", access.offset, other)),
-            }
+            ("read", self.file.read_at(buffer, access.offset))
+        };
+        match result {
+            Ok(n) if n == self.block => Ok(()),
+            other => Err(incomplete(operation, access.offset, other)),
         }
     }
 
-    /// The job wants the disk to have it by now.
-    fn sync_is_due(&mut self) -> bool {
-        self.unsynced_bytes += self.block as u64;
-        let due = self.sync_each_write
-            || self
-                .sync_every_bytes
-                .is_some_and(|every| self.unsynced_bytes >= every);
-        if due {
-            self.unsynced_bytes = 0;
-        }
-        due
-    }
-}
-
-impl Engine for SyncEngine {
-    fn run(&mut self, worker: &mut Worker<'_>) -> Result<bool, DiskError> {
-        let mut now_ns = monotonic_ns();
-        while let Some((due_ns, called_ns)) = worker.wait(now_ns) {
-            let Some(access) = worker.offsets.next() else {
-                return Ok(true);
-            };
-            if access.is_write {
-                make_distinct(self.buffer.bytes(), &mut worker.stamps);
-            }
-            self.access(access)?;
-            now_ns = monotonic_ns();
-            if !access.is_write {
-                worker
-                    .recorder
-                    .record(Operation::Read, due_ns, called_ns, now_ns);
-                continue;
-            }
-            let written_ns = now_ns;
-            if self.sync_is_due() {
-                let synced = self.file.sync_data().map(|()| 0);
-                if synced.is_err() {
-                    return Err(incomplete("sync", access.offset, synced));
-                }
-                now_ns = monotonic_ns();
-                worker
-                    .recorder
-                    .record(Operation::Sync, written_ns, written_ns, now_ns);
-            }
-            let done_ns = if self.sync_each_write {
-                now_ns
-            } else {
-                written_ns
-            };
-            worker
-                .recorder
-                .record(Operation::Write, due_ns, called_ns, done_ns);
-        }
-        Ok(false)
+    fn sync(&mut self, _extent: Extent) -> io::Result<()> {
+        self.file.sync_data()
     }
 }
 

@@ -142,8 +142,8 @@ impl UringEngine {
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) {
         // SAFETY: the buffer and the file that the entry names live until the request has completed:
-        // `run` waits for all, or gives the memory up (`abandon`). There is room: the queue has an entry for each slot (two with syncs), and is emptied on each
-        // submission.
+        // `run` waits for all, or gives the memory up (`abandon`). There is room: the queue has an
+        // entry for each slot (two with syncs).
         let pushed = unsafe { self.ring.submission().push(entry) };
         debug_assert!(
             pushed.is_ok(),

@@ -47,10 +47,13 @@ pub struct TraceAccesses {
 /// The kernel moves no more in one call (MAX_RW_COUNT in linux/fs.h, with pages of 4 KiB).
 pub const CALL_BYTES_MAX: u64 = 0x7fff_f000;
 
-/// The accesses that a trace recorded: a stream per thread, with the time that the thread spent
+/// The reads and writes of files that a trace recorded: a stream per thread, with the time that the thread spent
 /// between its calls. The bytes are those transferred, not those asked for.
 pub fn accesses_of_trace(events: &[IoEvent]) -> TraceAccesses {
-    let mut order: Vec<&IoEvent> = events.iter().collect();
+    let mut order: Vec<&IoEvent> = events
+        .iter()
+        .filter(|event| event.op.is_read() || event.op.is_write())
+        .collect();
     order.sort_by_key(|event| event.t_ns);
     let began_ns = order.first().map_or(0, |event| event.t_ns);
     let mut trace = TraceAccesses::default();
@@ -209,6 +212,7 @@ mod tests {
             latency_ns: 100,
             result,
             device_read_bytes: 0,
+            request: None,
         }
     }
 

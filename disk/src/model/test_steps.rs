@@ -34,21 +34,11 @@ pub(crate) fn step(
         (outcome, OperationOutcome::default())
     };
     let job = JobFacts {
-        access,
-        read_share: 1.0,
         block_bytes,
-        engine: EngineKind::Sync,
         direct: group != StepGroup::Order,
         depth,
-        threads: 1,
-        rate_per_s: None,
-        poisson: false,
         sync_each_write: access.writes(),
-        fresh_blocks: false,
-        sync_every_bytes: None,
-        advice: ReadAdvice::Normal,
-        window_bytes: None,
-        run_blocks: None,
+        ..JobFacts::new(access, EngineKind::Sync)
     };
     #[expect(clippy::cast_possible_truncation, reason = "small enough")]
     let elapsed_ns = (latency_ns * 1e6 / f64::from(depth)).round() as u64;

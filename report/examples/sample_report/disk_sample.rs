@@ -125,21 +125,8 @@ pub(crate) fn job_run(seconds: u64) -> DiskSample {
 
 fn random_read(block_bytes: u64) -> JobFacts {
     JobFacts {
-        access: AccessKind::RandRead,
-        read_share: 1.0,
         block_bytes,
-        engine: EngineKind::Uring,
-        direct: true,
-        depth: 1,
-        threads: 1,
-        rate_per_s: None,
-        poisson: false,
-        sync_each_write: false,
-        fresh_blocks: false,
-        sync_every_bytes: None,
-        advice: ReadAdvice::Normal,
-        window_bytes: None,
-        run_blocks: None,
+        ..JobFacts::new(AccessKind::RandRead, EngineKind::Uring)
     }
 }
 

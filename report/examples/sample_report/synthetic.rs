@@ -159,6 +159,7 @@ fn event(t_ns: u64, file_id: u32, op: IoOp, offset: u64, latency_ns: u64) -> IoE
         latency_ns,
         result: PAGE_BYTES as i32,
         device_read_bytes: 0,
+        request: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use seekscope_run::{
     AccessKind, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome, LatencySummary,
-    OperationOutcome, ReadAdvice, StepGroup,
+    OperationOutcome, StepGroup,
 };
 
 use crate::numbers::whole;
@@ -67,21 +67,9 @@ impl MadeUp {
 /// Direct random reads.
 pub(super) fn random(block_bytes: u64, depth: u32) -> JobFacts {
     JobFacts {
-        access: AccessKind::RandRead,
-        read_share: 1.0,
         block_bytes,
-        engine: EngineKind::Uring,
-        direct: true,
         depth,
-        threads: 1,
-        rate_per_s: None,
-        poisson: false,
-        sync_each_write: false,
-        fresh_blocks: false,
-        sync_every_bytes: None,
-        advice: ReadAdvice::Normal,
-        window_bytes: None,
-        run_blocks: None,
+        ..JobFacts::new(AccessKind::RandRead, EngineKind::Uring)
     }
 }
 

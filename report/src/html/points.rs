@@ -170,7 +170,7 @@ mod tests {
                 t_ns: 0, pid: 1, tid: 1, file_id: 1,
                 op: if write { IoOp::Pwrite } else { IoOp::Pread },
                 flags: IoFlags::default(),
-                offset, length, latency_ns: u64::from(latency_ns), result, device_read_bytes: 0,
+                offset, length, latency_ns: u64::from(latency_ns), result, device_read_bytes: 0, request: None,
             }
         }
     }

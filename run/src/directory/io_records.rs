@@ -1,5 +1,5 @@
-//! I/O events and the files they refer to: spools while the run goes on, `io.parquet` and
-//! `files.parquet` after it.
+//! I/O events, and the files and threads they refer to: spools while the run goes on, `io.parquet`,
+//! `files.parquet` and `threads.parquet` after it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,14 +7,18 @@ use std::path::PathBuf;
 use super::RunDirectory;
 use crate::io_spool::{SpoolReader, SpoolWriter};
 use crate::lines::{JsonLinesWriter, read_json_lines};
-use crate::parquet_file::{IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, write_files};
-use crate::{FileRecord, IoEvent, RunError};
+use crate::parquet_file::{
+    IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, read_threads, write_files, write_threads,
+};
+use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
 
 const IO: &str = "io.parquet";
 const FILES: &str = "files.parquet";
-/// Events not yet turned into `io.parquet`, and the files they refer to.
+const THREADS: &str = "threads.parquet";
+/// Events not yet turned into `io.parquet`, and the files and threads they refer to.
 const IO_SPOOL: &str = "io.spool";
 const FILES_SPOOL: &str = "files.spool";
+const THREADS_SPOOL: &str = "threads.spool";
 
 impl RunDirectory {
     /// Where a tracer puts events while the run goes on. May be asked for again and again; later
@@ -22,13 +26,17 @@ impl RunDirectory {
     pub fn io_writer(&self) -> Result<IoWriter, RunError> {
         let events_path = self.path.join(IO_SPOOL);
         let files_path = self.path.join(FILES_SPOOL);
+        let threads_path = self.path.join(THREADS_SPOOL);
         Ok(IoWriter {
             events: SpoolWriter::append_to(&events_path)
                 .map_err(RunError::io("open", &events_path))?,
             files: JsonLinesWriter::append_to(&files_path)
                 .map_err(RunError::io("open", &files_path))?,
+            threads: JsonLinesWriter::append_to(&threads_path)
+                .map_err(RunError::io("open", &threads_path))?,
             events_path,
             files_path,
+            threads_path,
         })
     }
 
@@ -53,10 +61,12 @@ impl RunDirectory {
         }
         writer.finish().map_err(&failed)?;
         self.save_files(&self.spooled_files()?)?;
+        self.save_threads(&self.spooled_threads()?)?;
         // The rows must be safe before their only other copy goes.
         self.put_in_place(IO)?;
         self.remove(IO_SPOOL)?;
-        self.remove(FILES_SPOOL)
+        self.remove(FILES_SPOOL)?;
+        self.remove(THREADS_SPOOL)
     }
 
     /// Later lines about the same file replace earlier ones. No lines when the run was killed
@@ -74,6 +84,32 @@ impl RunDirectory {
         let path = self.path.join(FILES);
         write_files(&self.path_of_new(FILES), files).map_err(RunError::write(&path))?;
         self.put_in_place(FILES)
+    }
+
+    fn spooled_threads(&self) -> Result<Vec<ThreadRecord>, RunError> {
+        let path = self.path.join(THREADS_SPOOL);
+        let lines: Vec<ThreadRecord> =
+            read_json_lines(&path).map_err(RunError::io("read", &path))?;
+        let threads: BTreeMap<u32, ThreadRecord> = lines
+            .into_iter()
+            .map(|thread| (thread.tid, thread))
+            .collect();
+        Ok(threads.into_values().collect())
+    }
+
+    fn save_threads(&self, threads: &[ThreadRecord]) -> Result<(), RunError> {
+        let path = self.path.join(THREADS);
+        write_threads(&self.path_of_new(THREADS), threads).map_err(RunError::write(&path))?;
+        self.put_in_place(THREADS)
+    }
+
+    /// The threads of the run; empty when nothing was traced.
+    pub fn threads(&self) -> Result<Vec<ThreadRecord>, RunError> {
+        let path = self.path.join(THREADS);
+        if !path.exists() {
+            return Ok(Vec::new());
+        }
+        read_threads(&path).map_err(RunError::damaged(&path))
     }
 
     /// The files of the run; empty when nothing was traced.
@@ -102,6 +138,8 @@ pub struct IoWriter {
     events_path: PathBuf,
     files: JsonLinesWriter,
     files_path: PathBuf,
+    threads: JsonLinesWriter,
+    threads_path: PathBuf,
 }
 
 impl IoWriter {
@@ -117,6 +155,13 @@ impl IoWriter {
         self.files
             .write(file)
             .map_err(RunError::io("write", &self.files_path))
+    }
+
+    /// Appends or replaces a thread, at once.
+    pub fn thread(&mut self, thread: &ThreadRecord) -> Result<(), RunError> {
+        self.threads
+            .write(thread)
+            .map_err(RunError::io("write", &self.threads_path))
     }
 
     /// Brings buffered events to the file.

@@ -7,15 +7,15 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 
 use super::Result;
-use super::read::for_each_group;
+use super::read::{Columns, for_each_group};
 use super::write::{ColumnType, bits32, bits64, write_column, write_optional, writer};
-use crate::{IoEvent, IoFlags, IoOp};
+use crate::{BlockRequest, IoEvent, IoFlags, IoOp};
 
 /// Rows per row group: small enough that a reader of one phase can skip the others.
 pub(crate) const ROWS_PER_GROUP: usize = 1 << 18;
 
 /// Columns of `io.parquet`. Offsets and lengths are bytes.
-const COLUMNS: [ColumnType; 11] = [
+const COLUMNS: [ColumnType; 14] = [
     ColumnType::u64("t_ns"),
     ColumnType::u32("pid"),
     ColumnType::u32("tid"),
@@ -27,6 +27,9 @@ const COLUMNS: [ColumnType; 11] = [
     ColumnType::i32("result"),
     ColumnType::u32("flags"),
     ColumnType::u32("device_read_bytes"),
+    ColumnType::u32("disk_major").optional(),
+    ColumnType::u32("disk_minor").optional(),
+    ColumnType::u64("sector").optional(),
 ];
 
 /// Writes `io.parquet`, a group of rows at a time.
@@ -61,6 +64,16 @@ impl IoParquetWriter {
         write_column::<Int32Type>(&mut group, &results, None)?;
         write_column::<Int32Type>(&mut group, &u32s(|e| u32::from(e.flags.0)), None)?;
         write_column::<Int32Type>(&mut group, &u32s(|e| e.device_read_bytes), None)?;
+        let requests = || events.iter().map(|e| e.request);
+        write_optional::<Int32Type>(
+            &mut group,
+            requests().map(|r| r.map(|r| bits32(r.disk_major))),
+        )?;
+        write_optional::<Int32Type>(
+            &mut group,
+            requests().map(|r| r.map(|r| bits32(r.disk_minor))),
+        )?;
+        write_optional::<Int64Type>(&mut group, requests().map(|r| r.map(|r| bits64(r.sector))))?;
         group.close()?;
         Ok(())
     }
@@ -87,22 +100,45 @@ pub(crate) fn read_io(path: &Path, mut each: impl FnMut(Vec<IoEvent>)) -> Result
         let (length, result) = (columns.u32("length")?, columns.i32("result")?);
         let (flags, device) = (columns.u32("flags")?, columns.u32("device_read_bytes")?);
         let op = columns.text("op")?;
+        // Files written before requests were traced lack their columns.
+        let requests: Vec<Option<BlockRequest>> = if columns.has("sector") {
+            requests(columns)?
+        } else {
+            Vec::new()
+        };
         let event = |i: usize| {
             Some(IoEvent {
                 t_ns: t_ns[i],
                 pid: pid[i],
                 tid: tid[i],
                 file_id: file_id[i],
-                op: IoOp::ALL.into_iter().find(|o| o.name() == op[i])?,
+                op: IoOp::from_name(&op[i])?,
                 flags: IoFlags(u16::try_from(flags[i] & 0xffff).unwrap_or(0)),
                 offset: offset[i],
                 length: length[i],
                 latency_ns: latency[i],
                 result: result[i],
                 device_read_bytes: device[i],
+                request: requests.get(i).copied().flatten(),
             })
         };
         each((0..columns.rows).filter_map(event).collect());
         Ok(())
     })
+}
+
+fn requests(columns: &Columns<'_>) -> Result<Vec<Option<BlockRequest>>> {
+    let (major, minor) = (
+        columns.optional_u32("disk_major")?,
+        columns.optional_u32("disk_minor")?,
+    );
+    let sector = columns.optional_u64("sector")?;
+    let request = |i: usize| {
+        Some(BlockRequest {
+            disk_major: major[i]?,
+            disk_minor: minor[i]?,
+            sector: sector[i]?,
+        })
+    };
+    Ok((0..columns.rows).map(request).collect())
 }

@@ -26,6 +26,15 @@ impl Columns<'_> {
         Ok((self.group.get_column_reader(index)?, level))
     }
 
+    /// Is there such a column?
+    pub(super) fn has(&self, name: &str) -> bool {
+        let descriptor = self.group.metadata().schema_descr();
+        descriptor
+            .columns()
+            .iter()
+            .any(|column| column.name() == name)
+    }
+
     fn wrong_type<T>(name: &str) -> Result<T> {
         Err(ParquetError::General(format!(
             "column `{name}` has an unexpected type"
@@ -93,14 +102,24 @@ impl Columns<'_> {
         }
     }
 
-    pub(super) fn i32(&self, name: &str) -> Result<Vec<i32>> {
+    fn optional_i32(&self, name: &str) -> Result<Vec<Option<i32>>> {
         match self.reader(name)? {
-            (ColumnReader::Int32ColumnReader(r), level) => {
-                let values = self.collect(name, r, level)?;
-                Ok(values.into_iter().map(Option::unwrap_or_default).collect())
-            }
+            (ColumnReader::Int32ColumnReader(r), level) => self.collect(name, r, level),
             _ => Self::wrong_type(name),
         }
+    }
+
+    pub(super) fn i32(&self, name: &str) -> Result<Vec<i32>> {
+        let values = self.optional_i32(name)?;
+        Ok(values.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    pub(super) fn optional_u32(&self, name: &str) -> Result<Vec<Option<u32>>> {
+        let values = self.optional_i32(name)?;
+        Ok(values
+            .into_iter()
+            .map(|v| v.map(i32::cast_unsigned))
+            .collect())
     }
 
     pub(super) fn u32(&self, name: &str) -> Result<Vec<u32>> {

@@ -36,6 +36,7 @@ pub fn event(n: u64) -> IoEvent {
             i32::try_from(n).unwrap()
         },
         device_read_bytes: u32::try_from(n % 4).unwrap() * 4096,
+        request: None,
     }
 }
 

@@ -1,0 +1,15 @@
+//! Which thread an event was made by.
+
+use serde::{Deserialize, Serialize};
+
+/// One thread seen in a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadRecord {
+    /// Thread id, as in [`crate::IoEvent::tid`].
+    pub tid: u32,
+    /// Its process, as in [`crate::IoEvent::pid`].
+    pub pid: u32,
+    /// Its name when last looked at (`comm`, at most 15 bytes; lossy UTF-8). Empty when it ended
+    /// before anyone looked.
+    pub name: String,
+}
