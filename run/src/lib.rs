@@ -14,6 +14,7 @@ pub mod disk_measurement;
 pub mod document;
 pub mod error;
 pub mod file_record;
+pub mod file_totals;
 pub mod host;
 pub mod interval;
 pub mod io_event;
@@ -45,6 +46,7 @@ pub use document::{
 };
 pub use error::RunError;
 pub use file_record::{FileRecord, FileRole, PathState};
+pub use file_totals::FileTotals;
 pub use host::HostFacts;
 pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};

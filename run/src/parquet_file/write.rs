@@ -53,6 +53,10 @@ impl ColumnType {
         }
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// May hold nulls.
     pub(super) const fn optional(mut self) -> Self {
         self.optional = true;
