@@ -17,6 +17,11 @@ pub enum PatternKind {
     Sequential,
     /// At least 80 % of the steps share one distance that is not sequential.
     Strided,
+    /// One stream, or several interleaved ones, read from the end towards the start.
+    Backward,
+    /// The same few places again and again.
+    #[serde(rename = "re-read")]
+    ReRead,
     /// At most 20 % of the steps are sequential.
     Random,
     /// In between.
@@ -31,6 +36,8 @@ impl PatternKind {
         match self {
             Self::Sequential => "sequential",
             Self::Strided => "strided",
+            Self::Backward => "backward",
+            Self::ReRead => "re-read",
             Self::Random => "random",
             Self::Mixed => "mixed",
             Self::Few => "few",
@@ -91,6 +98,10 @@ pub struct AccessPattern {
     /// the difference was read again.
     pub bytes: u64,
     pub distinct_bytes: u64,
+    /// Share of `bytes` that had been transferred before: 1 - distinct_bytes / bytes.
+    pub reread_share: f64,
+    /// Sequential streams that take turns; 1 when there is one, or none.
+    pub interleaved_streams: u64,
 }
 
 /// One access: a stretch of at least one byte.
@@ -150,6 +161,8 @@ impl AccessPattern {
             last_byte: accesses.iter().map(|a| a.end()).max()?,
             bytes: accesses.iter().map(|a| a.bytes).sum(),
             distinct_bytes: union_bytes(accesses),
+            reread_share: 0.0,
+            interleaved_streams: 1,
         })
     }
 }

@@ -118,6 +118,11 @@ fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
     let sequential = format_share(pattern.sequential_share);
     let far = format_bytes(pattern.seek_bytes.p50);
     match pattern.kind {
+        PatternKind::Sequential if pattern.interleaved_streams > 1 => format!(
+            "About {} diagonals at once: as many scans, each in order, take \
+             turns; each alone suits read-ahead, together they make the disk jump.",
+            pattern.interleaved_streams
+        ),
         PatternKind::Sequential => format!(
             "A straight diagonal: the file is {word} in order ({sequential} of the steps go on \
              where the last {word} ended, or just after), which suits any disk."
@@ -140,6 +145,15 @@ fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
                 format_bytes(stride)
             )
         }
+        PatternKind::Backward => format!(
+            "A falling diagonal: the file is {word} from its end towards its start, which \
+             read-ahead does not help."
+        ),
+        PatternKind::ReRead => format!(
+            "Short level lines: the {word}s come back to the same few places, {} different bytes in \
+             all, so a small cache serves them.",
+            format_bytes(pattern.distinct_bytes)
+        ),
         PatternKind::Mixed => format!(
             "Stretches in order, broken by jumps: {sequential} of the steps go on where the last \
              {word} ended; a jump spans {far} at the median."
