@@ -21,8 +21,11 @@ pub(super) enum Tab {
 }
 
 impl Tab {
-    pub(super) const ALL: [(Self, &'static str); 3] =
-        [(Self::Files, "Files"), (Self::Map, "Map"), (Self::Disks, "Disks")];
+    pub(super) const ALL: [(Self, &'static str); 3] = [
+        (Self::Files, "Files"),
+        (Self::Map, "Map"),
+        (Self::Disks, "Disks"),
+    ];
 }
 
 /// What the person at the keyboard has chosen.
@@ -62,7 +65,10 @@ impl Controls {
     /// Which line is selected; the first, unless one was chosen and is still there.
     pub(super) fn selected_index(&self, shown: &LiveSnapshot) -> usize {
         let chosen = self.selected;
-        let index = shown.files.iter().position(|file| Some(file.file_id) == chosen);
+        let index = shown
+            .files
+            .iter()
+            .position(|file| Some(file.file_id) == chosen);
         index.unwrap_or(0)
     }
 }

@@ -32,7 +32,11 @@ pub fn draw(frame: &mut Frame<'_>, shown: &LiveSnapshot, controls: &Controls, gl
         rows => Constraint::Length(rows),
     });
     let [head, tabs, _, body, foot] = Layout::vertical(rows).areas(frame.area());
-    let first_lines = vec![progress(shown, controls), totals(&shown.total), disk_line(shown)];
+    let first_lines = vec![
+        progress(shown, controls),
+        totals(&shown.total),
+        disk_line(shown),
+    ];
     frame.render_widget(Paragraph::new(first_lines), head);
     frame.render_widget(tab_line(controls.tab), tabs);
     match controls.tab {
@@ -61,7 +65,11 @@ fn progress(shown: &LiveSnapshot, controls: &Controls) -> Line<'static> {
         let lost = format!("{} LOST", format_count(shown.lost));
         Span::styled(lost, EMPHASIS.add_modifier(Modifier::REVERSED))
     };
-    let paused = if controls.paused { "  [paused; the trace goes on]" } else { "" };
+    let paused = if controls.paused {
+        "  [paused; the trace goes on]"
+    } else {
+        ""
+    };
     Line::from(vec![Span::raw(text), lost, Span::styled(paused, EMPHASIS)])
 }
 
@@ -79,12 +87,17 @@ fn totals(total: &Rates) -> Line<'static> {
 }
 
 fn hit_share(rates: &Rates) -> String {
-    rates.hit_share.map_or_else(|| NOT_KNOWN.into(), format_share)
+    rates
+        .hit_share
+        .map_or_else(|| NOT_KNOWN.into(), format_share)
 }
 
 /// The busiest disk; the others stand in their own view.
 fn disk_line(shown: &LiveSnapshot) -> Line<'static> {
-    let busiest = shown.disks.iter().max_by(|a, b| a.rates.calls().total_cmp(&b.rates.calls()));
+    let busiest = shown
+        .disks
+        .iter()
+        .max_by(|a, b| a.rates.calls().total_cmp(&b.rates.calls()));
     Line::raw(match busiest {
         None => "disk: no requests seen".into(),
         Some(disk) => format!(
@@ -114,7 +127,9 @@ fn keys(glyphs: Glyphs) -> Line<'static> {
         Glyphs::Unicode => "↑ ↓",
         Glyphs::Ascii => "up/down",
     };
-    Line::raw(format!("{arrows} file   Tab view   p pause   q end the trace"))
+    Line::raw(format!(
+        "{arrows} file   Tab view   p pause   q end the trace"
+    ))
 }
 
 const FILE_COLUMNS: [(&str, u16); 9] = [
@@ -134,7 +149,12 @@ fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Con
         .chain(FILE_COLUMNS.map(|(_, width)| Constraint::Length(width)));
     let headings = std::iter::once("file").chain(FILE_COLUMNS.map(|(heading, _)| heading));
     let table = Table::new(shown.files.iter().map(file_row), widths)
-        .header(headings.map(Cell::from).collect::<Row<'_>>().style(EMPHASIS))
+        .header(
+            headings
+                .map(Cell::from)
+                .collect::<Row<'_>>()
+                .style(EMPHASIS),
+        )
         .row_highlight_style(SELECTED)
         .highlight_symbol("> ");
     let selected = (!shown.files.is_empty()).then(|| controls.selected_index(shown));
@@ -161,8 +181,15 @@ fn file_row(file: &FileLine) -> Row<'static> {
     ])
 }
 
-const DISK_COLUMNS: [&str; 7] =
-    ["disk", "reads/s", "MB/s read", "writes/s", "MB/s written", "flushes/s", "queue depth"];
+const DISK_COLUMNS: [&str; 7] = [
+    "disk",
+    "reads/s",
+    "MB/s read",
+    "writes/s",
+    "MB/s written",
+    "flushes/s",
+    "queue depth",
+];
 
 fn disks(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot) {
     let rows = shown.disks.iter().map(|disk| {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use seekscope_pattern::{AnalysisOptions, TraceAnalyser};
 use seekscope_run::IoEvent;
 use seekscope_stats::quantile_sorted;
 
@@ -10,17 +11,9 @@ use super::heat::HeatMap;
 use super::recent::Recent;
 
 /// Calls that latency and pattern are taken from.
-const CALLS_KEPT: usize = 512;
-
-/// One call, as far as it is needed.
-#[derive(Debug, Clone, Copy)]
-struct Call {
-    read: bool,
-    /// `None` for syncs and where it is not known.
-    offset: Option<u64>,
-    bytes: u64,
-    latency_ns: u64,
-}
+const CALLS_KEPT: usize = 256;
+/// Of a file that is only synced, or whose offsets are not known.
+const NO_PATTERN: &str = "-";
 
 /// Bounded whatever the rate.
 #[derive(Debug, Clone)]
@@ -29,7 +22,7 @@ pub(super) struct FileActivity {
     pub(super) last_slice: u64,
     pub(super) counts: Recent<Counts>,
     pub(super) heat: HeatMap,
-    calls: VecDeque<Call>,
+    calls: VecDeque<IoEvent>,
 }
 
 impl FileActivity {
@@ -54,12 +47,7 @@ impl FileActivity {
         if self.calls.len() == CALLS_KEPT {
             self.calls.pop_front();
         }
-        self.calls.push_back(Call {
-            read: event.op.is_read(),
-            offset,
-            bytes: event.bytes(),
-            latency_ns: event.latency_ns,
-        });
+        self.calls.push_back(*event);
     }
 
     /// Median and 99th percentile of the calls kept, ns.
@@ -74,9 +62,16 @@ impl FileActivity {
 
     /// One word for how the calls kept follow one another: reads, if there are any among them.
     pub(super) fn pattern(&self) -> &'static str {
-        let reads = self.calls.iter().any(|call| call.read);
-        let accesses = self.calls.iter().filter(|call| call.read == reads);
-        let placed = accesses.filter_map(|call| Some((call.offset?, call.bytes)));
-        super::pattern_word(placed)
+        let mut analyser = TraceAnalyser::new(AnalysisOptions {
+            slices_max: 1,
+            files_max: 1,
+            reorder_events: CALLS_KEPT,
+            ..AnalysisOptions::default()
+        });
+        self.calls.iter().for_each(|call| analyser.push(call));
+        let analysis = analyser.finish(&[], &[]);
+        let file = analysis.files.first();
+        let pattern = file.and_then(|f| f.reads.pattern.as_ref().or(f.writes.pattern.as_ref()));
+        pattern.map_or(NO_PATTERN, |pattern| pattern.kind.name())
     }
 }

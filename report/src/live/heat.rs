@@ -55,14 +55,20 @@ impl HeatMap {
         let first = (last + 1).saturating_sub(columns as u64);
         let shown: Vec<(u64, &Column)> = self.columns.since(first).collect();
         let highest = |(_, column): &(u64, &Column)| column.0.iter().rposition(|&count| count > 0);
-        let used_rows = shown.iter().filter_map(highest).max().map_or(0, |row| row + 1);
+        let used_rows = shown
+            .iter()
+            .filter_map(highest)
+            .max()
+            .map_or(0, |row| row + 1);
         let per_row = used_rows.div_ceil(rows.max(1)).max(1);
         let rows = used_rows.div_ceil(per_row);
         let mut cells = vec![vec![0u64; columns]; rows];
         for (slice, column) in shown {
             // The current slice is the last column, also before there are enough of them.
             let age = usize::try_from(last.saturating_sub(slice)).unwrap_or(usize::MAX);
-            let Some(x) = columns.checked_sub(age.saturating_add(1)) else { continue };
+            let Some(x) = columns.checked_sub(age.saturating_add(1)) else {
+                continue;
+            };
             for (row, &count) in column.0.iter().enumerate() {
                 if let Some(cell) = cells.get_mut(row / per_row).and_then(|r| r.get_mut(x)) {
                     *cell += u64::from(count);

@@ -28,7 +28,9 @@ pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Parag
     };
     let picture = map.picture(shown.slice, columns, rows);
     let name = shortened(&visible(&file.name()), NAME_CHARS);
-    let mut lines = vec![Line::raw(format!("{name}: offset over time, darker is more calls"))];
+    let mut lines = vec![Line::raw(format!(
+        "{name}: offset over time, darker is more calls"
+    ))];
     if picture.cells.is_empty() {
         lines.push(Line::raw("Nothing with a known offset of late."));
         return Paragraph::new(lines);
@@ -36,13 +38,24 @@ pub(super) fn picture(shown: &LiveSnapshot, area: Rect, glyphs: Glyphs) -> Parag
     let most = picture.cells.iter().flatten().copied().max().unwrap_or(0);
     for (row, cells) in picture.cells.iter().enumerate().rev() {
         let offset = format_bytes(picture.row_bytes.saturating_mul(row as u64));
-        let marks: String = cells.iter().map(|&count| glyph(count, most, glyphs)).collect();
-        let edge = if glyphs == Glyphs::Unicode { '│' } else { '|' };
+        let marks: String = cells
+            .iter()
+            .map(|&count| glyph(count, most, glyphs))
+            .collect();
+        let edge = if glyphs == Glyphs::Unicode {
+            '│'
+        } else {
+            '|'
+        };
         lines.push(Line::raw(format!("{offset:>LABEL$}{edge}{marks}")));
     }
     let columns = picture.cells.first().map_or(0, Vec::len);
     let span_s = columns as f64 * SLICE_NS as f64 / 1e9;
-    lines.push(Line::raw(format!("{:LABEL$} {:<columns$}", "", axis(span_s, columns))));
+    lines.push(Line::raw(format!(
+        "{:LABEL$} {:<columns$}",
+        "",
+        axis(span_s, columns)
+    )));
     Paragraph::new(lines)
 }
 
@@ -60,9 +73,15 @@ fn glyph(count: u64, most: u64, glyphs: Glyphs) -> char {
         Glyphs::Ascii => &ASCII,
     };
     let share = (count as f64).ln_1p() / (most.max(1) as f64).ln_1p();
-    #[expect(clippy::cast_possible_truncation, reason = "between 0 and the number of marks")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "between 0 and the number of marks"
+    )]
     let level = (share * (marks.len() - 1) as f64).ceil() as usize;
-    marks.get(level.min(marks.len() - 1)).copied().unwrap_or(' ')
+    marks
+        .get(level.min(marks.len() - 1))
+        .copied()
+        .unwrap_or(' ')
 }
 
 #[cfg(test)]

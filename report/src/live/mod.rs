@@ -20,7 +20,3 @@ pub use controls::{Controls, Key};
 pub use draw::{Glyphs, draw};
 pub use snapshot::LiveSnapshot;
 pub use window::LiveWindow;
-
-fn pattern_word(_placed: impl Iterator<Item = (u64, u64)>) -> &'static str {
-    "unknown"
-}

@@ -31,7 +31,11 @@ impl<T: Default> Recent<T> {
     }
 
     fn forget_before(&mut self, number: u64) {
-        while self.slices.front().is_some_and(|(slice, _)| *slice < number) {
+        while self
+            .slices
+            .front()
+            .is_some_and(|(slice, _)| *slice < number)
+        {
             self.slices.pop_front();
         }
     }

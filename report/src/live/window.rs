@@ -14,11 +14,13 @@ use super::snapshot::{DiskLine, FileLine, LiveSnapshot};
 pub(super) const SLICE_NS: u64 = 500_000_000;
 /// Rates are those of the last five seconds.
 const RATE_SLICES: u64 = 10;
-/// Files watched at a time, about 60 kB each; the one idle longest makes room.
+/// Files watched at a time, about 50 kB each; the one idle longest makes room.
 const FILES_MAX: usize = 128;
 /// Names remembered, so that a file that becomes busy again still has one.
 const NAMES_MAX: usize = 50_000;
 const DISKS_MAX: usize = 64;
+/// Files in a snapshot: more than a screen has lines.
+const FILES_SHOWN: usize = 64;
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -82,6 +84,11 @@ impl LiveWindow {
         self.lost = lost;
     }
 
+    /// Events counted since the trace began.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
     /// Takes note that it is `now_ns`: time passes without events too.
     fn advance(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
@@ -96,7 +103,10 @@ impl LiveWindow {
         let Some(request) = event.request else { return };
         let disk = (request.disk_major, request.disk_minor);
         if self.disks.len() < DISKS_MAX || self.disks.contains_key(&disk) {
-            let counts = self.disks.entry(disk).or_insert_with(|| Recent::new(RATE_SLICES));
+            let counts = self
+                .disks
+                .entry(disk)
+                .or_insert_with(|| Recent::new(RATE_SLICES));
             counts.at(slice).count(event);
         }
     }
@@ -105,10 +115,29 @@ impl LiveWindow {
         if self.files.len() < FILES_MAX {
             return;
         }
-        let idle = self.files.iter().min_by_key(|(id, file)| (file.last_slice, **id));
+        let idle = self
+            .files
+            .iter()
+            .min_by_key(|(id, file)| (file.last_slice, **id));
         if let Some(id) = idle.map(|(id, _)| *id) {
             self.files.remove(&id);
         }
+    }
+
+    fn line(&self, file_id: u32, rates: Rates) -> Option<FileLine> {
+        let file = self.files.get(&file_id)?;
+        Some(FileLine {
+            file_id,
+            record: self.records.get(&file_id).cloned(),
+            rates,
+            latency_ns: file.latency_ns(),
+            pattern: file.pattern(),
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn files_watched(&self) -> usize {
+        self.files.len()
     }
 
     /// What to show at `now_ns`, with the map of the `selected` file, or else of the busiest.
@@ -120,19 +149,22 @@ impl LiveWindow {
         let span_s = ((self.now_ns - first_ns.min(self.now_ns)) as f64 / 1e9).max(0.5);
         let rates =
             |counts: &Recent<Counts>| Rates::of(counts.since(first).map(|(_, c)| c), span_s);
-        let line = |(id, file): (&u32, &FileActivity)| FileLine {
-            file_id: *id,
-            record: self.records.get(id).cloned(),
-            rates: rates(&file.counts),
-            latency_ns: file.latency_ns(),
-            pattern: file.pattern(),
-        };
-        let mut files: Vec<FileLine> = self.files.iter().map(line).collect();
-        files.sort_by(|a, b| {
-            let busier = b.rates.bytes().total_cmp(&a.rates.bytes());
-            let more_calls = b.rates.calls().total_cmp(&a.rates.calls());
-            busier.then(more_calls).then(a.file_id.cmp(&b.file_id))
+        let mut busiest: Vec<(u32, Rates)> = self
+            .files
+            .iter()
+            .map(|(id, file)| (*id, rates(&file.counts)))
+            .collect();
+        busiest.sort_by(|(a_id, a), (b_id, b)| {
+            let more_bytes = b.bytes().total_cmp(&a.bytes());
+            more_bytes
+                .then(b.calls().total_cmp(&a.calls()))
+                .then(a_id.cmp(b_id))
         });
+        let files: Vec<FileLine> = busiest
+            .into_iter()
+            .take(FILES_SHOWN)
+            .filter_map(|(id, rates)| self.line(id, rates))
+            .collect();
         let shown = selected.filter(|id| self.files.contains_key(id));
         let shown = shown.or_else(|| files.first().map(|file| file.file_id));
         let disks = self.disks.iter().map(|((major, minor), counts)| DiskLine {
