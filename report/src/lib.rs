@@ -13,6 +13,8 @@ pub mod live;
 mod numbers;
 mod table;
 pub mod terminal;
+mod text;
+pub mod trace;
 mod wording;
 
 use seekscope_pattern::PhaseAnalysis;
