@@ -397,5 +397,13 @@ int seekscope_end(struct trace_event_raw_sys_exit *ctx)
 	return 0;
 }
 
+/* ---- The other kinds of I/O, each loaded or left out by itself ---- */
+
+#include "groups.h"
+#include "block.h"
+#include "io_uring.h"
+#include "libaio.h"
+#include "faults.h"
+
 /* Helpers that read kernel memory are offered to GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

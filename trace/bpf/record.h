@@ -28,6 +28,7 @@
 #define FLAG_DIRECT 0x10
 #define FLAG_APPEND 0x20
 #define FLAG_DEVICE_BYTES_SATURATED 0x40
+#define FLAG_CACHE_UNKNOWN 0x80
 
 /* `offset` where it could not be known. No file offset is this large: they are signed. */
 #define OFFSET_UNKNOWN (~0ULL)
@@ -51,12 +52,41 @@ struct io_record {
 
 _Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes");
 
+/* `facts` of a disk's request: the high byte of `IoFlags`; the last one is known here only, and
+ * becomes the event's result. */
+#define BLOCK_FILE_FROM_CALL 0x01
+#define BLOCK_METADATA 0x02
+#define BLOCK_READ_AHEAD 0x04
+#define BLOCK_SYNCHRONOUS 0x08
+#define BLOCK_FORCE_UNIT_ACCESS 0x10
+#define BLOCK_FAILED 0x80
+
+/* A completed request of a disk. Start, inode, latency, thread, device, operation and flags lie
+ * where they lie in a struct io_record; `op` tells the two apart. */
+struct block_record {
+	__u64 start_ns;		 /*  0  CLOCK_MONOTONIC when the driver got it */
+	__u64 sector;		 /*  8  low 48 bits: first sector; high 16: number of sectors */
+	__u64 inode;		 /* 16  0: no file known */
+	__u32 latency_ns;	 /* 24  to completion; UINT32_MAX with FLAG_LATENCY_SATURATED */
+	__u32 disk;		 /* 28  the whole disk, major << 20 | minor */
+	__u32 tid;		 /* 32  thread that issued it, numbered by the first PID namespace */
+	__u32 device;		 /* 36  superblock's device of the file */
+	__u32 offset_sectors;	 /* 40  offset in the file, 512-byte units; all 40 bits set: unknown */
+	__u8 offset_sectors_high; /* 44  ... its bits 32 to 39 */
+	__u8 facts;		 /* 45  BLOCK_* */
+	__u8 op;		 /* 46  OP_BLOCK_* */
+	__u8 flags;		 /* 47  FLAG_* */
+};
+
+_Static_assert(sizeof(struct block_record) == 48, "as large as struct io_record");
+
 /* Counters, one set per CPU. `src/loader.rs` sums them. */
 struct io_counters {
 	__u64 seen;	       /* calls on files that completed (or whose start was lost) */
 	__u64 lost_ring_full;  /* ... of these: no room in the ring buffer */
 	__u64 lost_start;      /* ... of these: start slot overwritten before the call ended */
 	__u64 unmatched_exits; /* ends of calls whose start was not seen; not in `seen` */
+	__u64 lost_table_full; /* ... of `seen`: no room to keep the start until the end */
 };
 
 /* The start of a call, kept until it ends, in an array indexed by thread id. */

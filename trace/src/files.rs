@@ -14,6 +14,7 @@ use rustix::fs::{major, minor};
 use seekscope_run::{FileRecord, FileRole, PathState};
 
 use crate::decode::FileKey;
+use crate::disks;
 
 /// What the kernel appends to the name of an open file that has none any more.
 const DELETED_SUFFIX: &str = " (deleted)";
@@ -37,6 +38,8 @@ pub struct FileTable {
     ids: HashMap<FileKey, u32>,
     first_id: u32,
     may_scan: bool,
+    /// Devices of filesystems that [`FileTable::new_filesystems`] has named.
+    told: HashSet<u32>,
 }
 
 /// A file an event refers to.
@@ -61,6 +64,7 @@ impl FileTable {
             ids: HashMap::new(),
             first_id,
             may_scan: true,
+            told: HashSet::new(),
         };
         table.look()?;
         Ok(table)
@@ -124,6 +128,17 @@ impl FileTable {
             }
         }
         changed
+    }
+
+    /// A path on each filesystem that holds open files and was not named before.
+    pub(crate) fn new_filesystems(&mut self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for (key, file) in &self.seen {
+            if file.path_state == PathState::Known && self.told.insert(key.device) {
+                found.push(self.inside(Path::new(&file.path)));
+            }
+        }
+        found
     }
 
     fn look(&mut self) -> io::Result<()> {
@@ -237,7 +252,7 @@ impl FileTable {
 
     fn describe(&self, key: FileKey, file_id: u32) -> FileRecord {
         let file = self.find(key).cloned().unwrap_or_else(|| OpenFile {
-            path: format!("inode {} on {}:{}", key.inode, key.major(), key.minor()),
+            path: description(key),
             path_state: PathState::Unresolved,
             size_bytes: 0,
         });
@@ -253,6 +268,16 @@ impl FileTable {
             namespace: None,
         }
     }
+}
+
+/// Stands for a path where there is none.
+fn description(key: FileKey) -> String {
+    // Inode 0 is no file: what reached a disk and is not known to belong to one.
+    if key.inode == 0 {
+        let disk = disks::name(key.major(), key.minor());
+        return format!("requests on {disk} without a known file");
+    }
+    format!("inode {} on {}:{}", key.inode, key.major(), key.minor())
 }
 
 fn key_of(metadata: &Metadata) -> FileKey {

@@ -39,8 +39,10 @@
 
 mod cost;
 pub mod decode;
+mod disks;
 pub mod error;
 pub mod files;
+pub mod groups;
 pub mod live;
 mod loader;
 mod process;
@@ -50,6 +52,7 @@ mod ring;
 pub mod source;
 
 pub use error::{SinkError, TraceError};
+pub use groups::Group;
 pub use live::{BackendChoice, LiveSource, TraceOptions};
 pub use recording::Recording;
 pub use replay::VecSource;

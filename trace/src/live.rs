@@ -8,7 +8,9 @@ use seekscope_run::TraceFacts;
 use crate::cost::CostSampler;
 use crate::decode::{RECORD_BYTES, decode};
 use crate::error::TraceError;
+use crate::disks::{self, DiskNumber};
 use crate::files::FileTable;
+use crate::groups::{Group, Plan};
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::process::{Target, check_capabilities, not_ours};
 use crate::ring::{BATCH_RECORDS, Ring};
@@ -36,7 +38,7 @@ pub enum BackendChoice {
 }
 
 /// What to trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceOptions {
     /// Process id in the caller's PID namespace.
     pub pid: u32,
@@ -45,15 +47,23 @@ pub struct TraceOptions {
     pub ring_bytes: u32,
     /// The way into the kernel.
     pub backend: BackendChoice,
+    /// Kinds of I/O. [`Group::Calls`] is always followed; those that the kernel does not let us
+    /// follow are named in the trailer.
+    pub groups: Vec<Group>,
+    /// Whole disks, `(major, minor)`, whose requests to follow with [`Group::Block`], at most 16.
+    /// Empty: the disks that hold the process's open files.
+    pub disks: Vec<(u32, u32)>,
 }
 
 impl TraceOptions {
-    /// Sensible defaults for a process: 16 MiB, the best backend.
+    /// Sensible defaults for a process: 16 MiB, the best backend, plain calls only.
     pub fn new(pid: u32) -> Self {
         Self {
             pid,
             ring_bytes: 16 << 20,
             backend: BackendChoice::Auto,
+            groups: vec![Group::Calls],
+            disks: Vec::new(),
         }
     }
 }
@@ -73,6 +83,9 @@ pub struct LiveSource {
     written: u64,
     /// Drains in a row that found nothing.
     idle_drains: u32,
+    /// The disks followed, and whether those of newly opened files join them.
+    disks: Vec<DiskNumber>,
+    add_disks: bool,
 }
 
 impl LiveSource {
@@ -101,12 +114,16 @@ impl LiveSource {
             target,
             ring_bytes,
             start_slots: start_slots.next_power_of_two(),
+            groups: Plan::make(&options.groups, Programs::probe),
         };
         let (mut programs, backend_reason) = load(options.backend, &settings)?;
         let ring = Ring::open(programs.ring())?;
         let cost = CostSampler::start();
-        programs.set_tracing(true);
-        Ok(Self {
+        let named = options.disks.iter();
+        let disks: Vec<DiskNumber> = named.map(|(major, minor)| major << 20 | minor).collect();
+        programs.set_disks(&disks);
+        let add_disks = disks.is_empty() && options.groups.contains(&Group::Block);
+        let mut source = Self {
             programs,
             ring,
             files,
@@ -117,7 +134,12 @@ impl LiveSource {
             batch: Vec::new(),
             written: 0,
             idle_drains: 0,
-        })
+            disks,
+            add_disks,
+        };
+        source.follow_new_disks();
+        source.programs.set_tracing(true);
+        Ok(source)
     }
 
     /// Gives out file ids from `first` upwards, for a run that holds several traces. Call before
@@ -129,6 +151,24 @@ impl LiveSource {
         self.files = FileTable::scan(Path::new(PROC), self.pid, first)
             .map_err(|e| scan_error(e, self.pid))?;
         Ok(self)
+    }
+
+    /// Adds the disks of files that were opened on filesystems not met before.
+    fn follow_new_disks(&mut self) {
+        if !self.add_disks {
+            return;
+        }
+        let known = self.disks.len();
+        for path in self.files.new_filesystems() {
+            for disk in disks::below(&path) {
+                if !self.disks.contains(&disk) {
+                    self.disks.push(disk);
+                }
+            }
+        }
+        if self.disks.len() > known {
+            self.programs.set_disks(&self.disks);
+        }
     }
 
     /// Hands over what is in the ring; returns how many events.
@@ -143,6 +183,7 @@ impl LiveSource {
                 break;
             }
         }
+        self.follow_new_disks();
         self.programs.clear_wakeup();
         Ok(total)
     }
@@ -179,9 +220,11 @@ impl LiveSource {
             backend_reason,
             seen: counters.seen,
             written: self.written,
-            lost: counters.lost_ring_full + counters.lost_start,
+            lost: counters.lost_ring_full + counters.lost_start + counters.lost_table_full,
             lost_ring_full: counters.lost_ring_full,
-            lost_start: counters.lost_start,
+            // Either way the start was not there when the end came.
+            lost_start: counters.lost_start + counters.lost_table_full,
+            coverage: self.programs.groups().coverage.clone(),
             truncated: false,
             // The call that lost its slot to another thread ends without a start, too.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_print};
 use rustix::thread::{MembarrierCommand, membarrier};
 use seekscope_run::IoOp;
 
 use crate::cost::{ProgramRuns, program_runs};
+use crate::disks::{DISKS_MAX, DiskNumber, function_addresses};
 use crate::error::TraceError;
+use crate::groups::{self, Group, Hooks, Plan};
 use crate::process::{GRANT, Target};
 
 #[allow(
@@ -35,6 +37,9 @@ const TRACEFS: [&str; 2] = [
     "/sys/kernel/tracing/events",
     "/sys/kernel/debug/tracing/events",
 ];
+
+/// Number of io_pgetevents(2), which the C library's binding lacks.
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
 
 /// Slots read at a time when a trace ends.
 const SLOTS_PER_BATCH: u32 = 4096;
@@ -64,13 +69,15 @@ impl Backend {
 }
 
 /// What the programs are told before they load.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) target: Target,
     /// A power of two and a multiple of the page size, bytes.
     pub(crate) ring_bytes: u32,
     /// A power of two.
     pub(crate) start_slots: u32,
+    /// The kinds of I/O beside the plain calls.
+    pub(crate) groups: Plan,
 }
 
 /// What the programs counted, summed over CPUs (`struct io_counters` in bpf/record.h).
@@ -80,6 +87,7 @@ pub(crate) struct Counters {
     pub(crate) lost_ring_full: u64,
     pub(crate) lost_start: u64,
     pub(crate) unmatched_exits: u64,
+    pub(crate) lost_table_full: u64,
 }
 
 /// Programs in the kernel. Dropping this removes them.
@@ -88,6 +96,7 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
+    groups: Plan,
 }
 
 /// One backend's failure.
@@ -119,7 +128,7 @@ impl Programs {
         let skeleton = open.load()?;
         let programs = &skeleton.progs;
         // Exit first or entry first does not matter: programs are idle while `tracing` is 0.
-        let links = match backend {
+        let mut links = Vec::from(match backend {
             Backend::TpBtf => [
                 programs.seekscope_exit.attach()?,
                 programs.seekscope_enter.attach()?,
@@ -128,12 +137,59 @@ impl Programs {
                 programs.seekscope_end.attach()?,
                 programs.seekscope_begin.attach()?,
             ],
-        };
+        });
+        let mut groups = settings.groups.clone();
+        for hooks in &settings.groups.hooks {
+            match groups::attach(skeleton.object(), hooks) {
+                Ok(more) => links.extend(more),
+                Err(error) => groups.drop_group(hooks.group, error.to_string()),
+            }
+        }
         Ok(Self {
-            links: links.into(),
+            links,
             skeleton,
             backend,
+            groups,
         })
+    }
+
+    /// Tries to load and attach one group, alone and for a moment.
+    ///
+    /// # Errors
+    /// Why the kernel refuses, for the trailer.
+    pub(crate) fn probe(hooks: &Hooks) -> Result<(), String> {
+        lock_messages().clear();
+        set_print(Some((PrintLevel::Info, keep_message)));
+        let attempt = || {
+            let mut place = MaybeUninit::<OpenObject>::uninit();
+            let mut open = IoSkelBuilder::default().open(&mut place)?;
+            let calls = &mut open.progs;
+            for program in [
+                &mut calls.seekscope_enter,
+                &mut calls.seekscope_exit,
+                &mut calls.seekscope_begin,
+                &mut calls.seekscope_end,
+            ] {
+                program.set_autoload(false);
+            }
+            groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
+            groups::attach(open.load()?.object(), hooks).map(drop)
+        };
+        attempt().map_err(|error: libbpf_rs::Error| error.to_string())
+    }
+
+    /// What is followed beside the plain calls, and why the rest is not.
+    pub(crate) fn groups(&self) -> &Plan {
+        &self.groups
+    }
+
+    /// Follows the requests of these disks; further ones than [`DISKS_MAX`] are left out.
+    pub(crate) fn set_disks(&mut self, disks: &[DiskNumber]) {
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            for (place, disk) in shared.block_disks.iter_mut().zip(disks.iter().take(DISKS_MAX)) {
+                store(place, *disk);
+            }
+        }
     }
 
     pub(crate) fn backend(&self) -> Backend {
@@ -180,15 +236,16 @@ impl Programs {
 
     /// Sums the counters of all CPUs.
     pub(crate) fn counters(&self) -> Result<Counters, TraceError> {
-        let per_cpu = self
-            .skeleton
-            .maps
-            .seekscope_count
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| TraceError::Ring {
-                why: format!("counters: {e}"),
-            })?
-            .unwrap_or_default();
+        let maps = &self.skeleton.maps;
+        let mut per_cpu = Vec::new();
+        for counters in [&maps.seekscope_count, &maps.seekscope_group_count] {
+            let of_map = counters
+                .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|e| TraceError::Ring {
+                    why: format!("counters: {e}"),
+                })?;
+            per_cpu.extend(of_map.unwrap_or_default());
+        }
         let mut sum = Counters::default();
         for cpu in &per_cpu {
             let mut words = cpu
@@ -199,6 +256,7 @@ impl Programs {
             sum.lost_ring_full += words.next().unwrap_or(0);
             sum.lost_start += words.next().unwrap_or(0);
             sum.unmatched_exits += words.next().unwrap_or(0);
+            sum.lost_table_full += words.next().unwrap_or(0);
         }
         Ok(sum)
     }
@@ -208,8 +266,9 @@ impl Programs {
         let slots = &self.skeleton.maps.seekscope_slots;
         let occupied =
             |slot: &[u8]| slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0;
+        let in_groups = groups::in_flight(self.skeleton.object(), &self.groups.hooks);
         // A few calls into the kernel (Linux 5.6) rather than one per slot.
-        match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
+        in_groups + match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
             Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
             Err(_) => 0,
         }
@@ -222,8 +281,10 @@ impl Programs {
             Backend::TpBtf => [&programs.seekscope_enter, &programs.seekscope_exit],
             Backend::Tracepoint => [&programs.seekscope_begin, &programs.seekscope_end],
         };
+        let of_groups = groups::programs(self.skeleton.object(), &self.groups.hooks);
         pair.iter()
             .map(|program| program_runs(program.as_fd()))
+            .chain(of_groups.map(|program| program_runs(program.as_fd())))
             .fold(ProgramRuns::default(), |sum, one| ProgramRuns {
                 runs: sum.runs + one.runs,
                 ns: sum.ns + one.ns,
@@ -297,6 +358,7 @@ fn configure(
     open.progs.seekscope_exit.set_autoload(typed);
     open.progs.seekscope_begin.set_autoload(!typed);
     open.progs.seekscope_end.set_autoload(!typed);
+    groups::select(open.open_object_mut(), &settings.groups.hooks)?;
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
         fill_constants(constants, settings);
     }
@@ -320,6 +382,19 @@ fn fill_constants(constants: &mut types::rodata, settings: &Settings) {
     constants.slot_mask = settings.start_slots - 1;
     constants.wakeup_bytes = u64::from(settings.ring_bytes / 2);
     constants.o_direct = libc::O_DIRECT.cast_unsigned();
+    fill_group_constants(constants, &settings.groups.hooks);
+}
+
+fn fill_group_constants(constants: &mut types::rodata, hooks: &[Hooks]) {
+    constants.page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
+    constants.nr_io_submit = number(libc::SYS_io_submit);
+    constants.nr_io_getevents = number(libc::SYS_io_getevents);
+    constants.nr_io_pgetevents = IO_PGETEVENTS;
+    if hooks.iter().any(|hooks| hooks.group == Group::Block) {
+        [constants.iomap_dio_end_io, constants.bio_chain_end_io] =
+            function_addresses(["iomap_dio_bio_end_io", "bio_chain_endio"]);
+    }
 }
 
 /// The calls we follow, by this architecture's numbers.

@@ -12,6 +12,8 @@ mod cache;
 mod container;
 mod detach;
 mod file_names;
+mod group_jobs;
+mod groups;
 mod jobs;
 mod known_calls;
 mod permission;
