@@ -4,9 +4,10 @@
  * one belongs to.
  *
  * The file is found through the memory the request reads into or writes from: a page of the page
- * cache knows its file and its place in it. Memory of a program means direct I/O; then the request
- * leads back to the call through the filesystem's bookkeeping (iomap: ext4, xfs and others), else
- * the issuing thread's own call is taken.
+ * cache knows its file and its place in it. Memory of a program means direct I/O; its file is noted
+ * when the filesystem hands a piece of the call (a bio) to the block layer, before pieces are
+ * split, merged and reordered: from the filesystem's bookkeeping (iomap: ext4, xfs and others),
+ * else from the call that the thread is in.
  *
  * Requests are chosen by disk, not by process: written data leaves for the disk long after the
  * process's call, in a thread of the kernel. A request that joins data of several files (the
@@ -57,7 +58,13 @@ struct request_queue {
 	struct gendisk *disk; /* since Linux 5.15 */
 };
 
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
 struct bvec_iter {
+	__u64 bi_sector;
+	__u32 bi_size;
 	__u32 bi_idx;
 	__u32 bi_bvec_done;
 };
@@ -94,10 +101,15 @@ struct bio_vec {
 };
 
 struct bio {
+	struct block_device *bi_bdev; /* since Linux 5.12 */
 	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;
 	void *bi_end_io;
 	void *bi_private;
+};
+
+struct bio___5_11 {
+	struct gendisk *bi_disk;
 };
 
 struct request {
@@ -139,17 +151,32 @@ struct {
 	__type(value, struct block_record);
 } seekscope_block SEC(".maps");
 
-/* How much of a direct call has been issued: a large one becomes several requests. */
+/* A piece of a direct call on its way to the disk. */
+struct direct_piece {
+	__u64 sector; /* on the disk; the piece is contiguous there and in the file */
+	__u64 offset; /* in the file, or OFFSET_UNKNOWN */
+	__u64 inode;
+	__u32 device;
+	__u32 bytes;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH); /* replaced when the kernel reuses the bio */
+	__uint(max_entries, STARTS);
+	__type(key, __u64); /* address of the struct bio */
+	__type(value, struct direct_piece);
+} seekscope_pieces SEC(".maps");
+
+/* How much of a thread's direct call has been sent off: a large one becomes several pieces. */
 struct direct_progress {
-	__u64 call; /* tells calls with the same key apart */
-	__u64 position;
-	__u64 issued;
+	__u64 call_ns; /* start of the call */
+	__u64 bytes;
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u64);
+	__uint(max_entries, STARTS);
+	__type(key, __u32); /* thread */
 	__type(value, struct direct_progress);
 } seekscope_direct SEC(".maps");
 
@@ -191,18 +218,29 @@ static __always_inline __u8 facts_of_request(__u32 cmd_flags)
 	return facts;
 }
 
-static __always_inline __u32 disk_of(struct request *rq)
+static __always_inline __u32 number_of_disk(struct gendisk *disk)
 {
-	struct request___5_16 *old = (void *)rq;
-	struct gendisk *disk;
-
-	if (bpf_core_field_exists(old->rq_disk))
-		disk = BPF_CORE_READ(old, rq_disk);
-	else
-		disk = BPF_CORE_READ(rq, q, disk);
 	if (!disk)
 		return 0;
 	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+}
+
+static __always_inline __u32 disk_of_request(struct request *rq)
+{
+	struct request___5_16 *old = (void *)rq;
+
+	if (bpf_core_field_exists(old->rq_disk))
+		return number_of_disk(BPF_CORE_READ(old, rq_disk));
+	return number_of_disk(BPF_CORE_READ(rq, q, disk));
+}
+
+static __always_inline __u32 disk_of_bio(struct bio *bio)
+{
+	struct bio___5_11 *old = (void *)bio;
+
+	if (bpf_core_field_exists(old->bi_disk))
+		return number_of_disk(BPF_CORE_READ(old, bi_disk));
+	return number_of_disk(BPF_CORE_READ(bio, bi_bdev, bd_disk));
 }
 
 static __always_inline bool is_wanted_disk(__u32 disk)
@@ -247,11 +285,18 @@ static __always_inline __u64 head_of(__u64 page)
 	return head & 1 ? head - 1 : page;
 }
 
-/* The file a piece of memory caches; false for memory that is no cache of a file. */
-static __always_inline bool file_of_memory(const struct bio_vec *piece, __u32 done,
-					   struct block_record *record)
+/* The file that the memory of a bio caches; false for memory that is no cache of a file. */
+static __always_inline bool file_of_memory(struct bio *bio, struct block_record *record)
 {
-	__u64 page = (__u64)piece->bv_page, head = head_of(page);
+	struct bio_vec *pieces = BPF_CORE_READ(bio, bi_io_vec);
+	struct bio_vec piece = {};
+
+	if (!pieces)
+		return false;
+	pieces += BPF_CORE_READ(bio, bi_iter.bi_idx);
+	if (bpf_probe_read_kernel(&piece, sizeof(piece), pieces))
+		return false;
+	__u64 page = (__u64)piece.bv_page, head = head_of(page);
 	__u64 mapping, index;
 
 	if (bpf_core_type_exists(struct folio)) {
@@ -274,40 +319,17 @@ static __always_inline bool file_of_memory(const struct bio_vec *piece, __u32 do
 	index += (page - head) / bpf_core_type_size(struct page);
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	set_file_offset(record, index * page_bytes + piece->bv_offset + done);
+	set_file_offset(record, index * page_bytes + piece.bv_offset +
+					BPF_CORE_READ(bio, bi_iter.bi_bvec_done));
 	return true;
 }
 
-/* Where in the file the next `bytes` of a direct call are. `total`: what of the call has been sent
- * off at most, 0 if not known. */
-static __always_inline __u64 direct_offset(__u64 key, __u64 call, __u64 position, __u64 total,
-					   __u32 bytes)
+/* Direct I/O of a filesystem that uses iomap: the bio leads to the call, whoever runs it. */
+static __always_inline bool call_of_iomap(struct bio *bio, struct direct_piece *piece)
 {
-	struct direct_progress next = {.call = call, .position = position};
-	struct direct_progress *known = bpf_map_lookup_elem(&seekscope_direct, &key);
-	__u64 issued = 0;
-
-	if (known && known->call == call && known->position == position &&
-	    (total == 0 || known->issued < total))
-		issued = known->issued;
-	next.issued = issued + bytes;
-	bpf_map_update_elem(&seekscope_direct, &key, &next, BPF_ANY);
-	return position + issued;
-}
-
-/* Direct I/O of a filesystem that uses iomap: the request leads to the call, whoever issues it. */
-static __always_inline bool file_of_iomap(struct bio *bio, __u32 bytes, struct block_record *record)
-{
-	__u64 end_io = (__u64)BPF_CORE_READ(bio, bi_end_io);
 	struct file_facts facts = {};
 
-	if (!iomap_dio_end_io)
-		return false;
-	if (bio_chain_end_io && end_io == bio_chain_end_io) {
-		bio = BPF_CORE_READ(bio, bi_private); /* split: this is the rest of it */
-		end_io = (__u64)BPF_CORE_READ(bio, bi_end_io);
-	}
-	if (end_io != iomap_dio_end_io)
+	if (!iomap_dio_end_io || (__u64)BPF_CORE_READ(bio, bi_end_io) != iomap_dio_end_io)
 		return false;
 	struct iomap_dio *dio = BPF_CORE_READ(bio, bi_private);
 	struct kiocb *call = BPF_CORE_READ(dio, iocb);
@@ -315,49 +337,95 @@ static __always_inline bool file_of_iomap(struct bio *bio, __u32 bytes, struct b
 	if (!file)
 		return false;
 	read_file_facts(file, &facts, false);
-	if (!facts.wanted)
+	piece->inode = facts.inode;
+	piece->device = facts.device;
+	/* The size covers what has been sent off, this piece included. */
+	piece->offset = BPF_CORE_READ(call, ki_pos) + BPF_CORE_READ(dio, size) - piece->bytes;
+	return facts.wanted;
+}
+
+/* Direct I/O elsewhere: the call that this thread is in, if the memory is not the page cache's. */
+static __always_inline bool call_of_thread(struct bio *bio, struct direct_piece *piece)
+{
+	__u32 tid = bpf_get_current_pid_tgid();
+	struct start_slot *slot = slot_of(tid);
+	struct block_record unused = {};
+
+	if (!slot || slot->tid != tid || slot->op == OP_NONE || !(slot->flags & FLAG_DIRECT) ||
+	    file_of_memory(bio, &unused))
 		return false;
-	__u64 position = BPF_CORE_READ(call, ki_pos);
-	__u64 total = BPF_CORE_READ(dio, size);
-	record->inode = facts.inode;
-	record->device = facts.device;
-	record->facts |= BLOCK_FILE_FROM_CALL;
-	set_file_offset(record, direct_offset((__u64)dio, (__u64)call, position, total, bytes));
+	struct direct_progress progress = {.call_ns = slot->start_ns};
+	struct direct_progress *known = bpf_map_lookup_elem(&seekscope_direct, &tid);
+	if (known && known->call_ns == slot->start_ns)
+		progress.bytes = known->bytes;
+	piece->inode = slot->inode;
+	piece->device = slot->device;
+	piece->offset =
+		slot->flags & FLAG_APPEND ? OFFSET_UNKNOWN : slot->offset + progress.bytes;
+	progress.bytes += piece->bytes;
+	bpf_map_update_elem(&seekscope_direct, &tid, &progress, BPF_ANY);
 	return true;
 }
 
-/* Direct I/O elsewhere: the call that the issuing thread is in. */
-static __always_inline void file_of_call(__u32 tid, __u32 bytes, struct block_record *record)
+static __always_inline int on_bio(struct bio *bio)
 {
-	struct start_slot *slot = slot_of(tid);
+	struct direct_piece piece = {};
+	__u64 key = (__u64)bio;
 
-	if (!slot || slot->tid != tid || slot->op == OP_NONE || !(slot->flags & FLAG_DIRECT))
-		return;
-	record->inode = slot->inode;
-	record->device = slot->device;
-	record->facts |= BLOCK_FILE_FROM_CALL;
-	if (slot->flags & FLAG_APPEND)
-		set_file_offset(record, OFFSET_UNKNOWN);
-	else
-		set_file_offset(record,
-				direct_offset(tid, slot->start_ns, slot->offset, 0, bytes));
+	if (!tracing || !is_wanted_disk(disk_of_bio(bio)))
+		return 0;
+	piece.bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	piece.sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	if (piece.bytes && (call_of_iomap(bio, &piece) || call_of_thread(bio, &piece)))
+		bpf_map_update_elem(&seekscope_pieces, &key, &piece, BPF_ANY);
+	return 0;
 }
 
-static __always_inline void find_file(struct request *rq, __u32 bytes, struct block_record *record)
+/* The file of a bio that was noted as a piece of a direct call. */
+static __always_inline bool file_of_piece(struct bio *bio, struct block_record *record)
+{
+	__u64 sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	__u64 key = (__u64)bio;
+
+	/* The front of one that was too large for a request; the rest keeps the address. */
+	if (bio_chain_end_io && (__u64)BPF_CORE_READ(bio, bi_end_io) == bio_chain_end_io)
+		key = (__u64)BPF_CORE_READ(bio, bi_private);
+	struct direct_piece *piece = bpf_map_lookup_elem(&seekscope_pieces, &key);
+	if (!piece || sector < piece->sector ||
+	    sector - piece->sector >= piece->bytes >> SECTOR_SHIFT)
+		return false;
+	record->inode = piece->inode;
+	record->device = piece->device;
+	record->facts |= BLOCK_FILE_FROM_CALL;
+	if (piece->offset != OFFSET_UNKNOWN)
+		set_file_offset(record,
+				piece->offset + ((sector - piece->sector) << SECTOR_SHIFT));
+	return true;
+}
+
+/* The kernel marks all that passes through its read-ahead as such, also what a read asked for. */
+static __always_inline void correct_read_ahead(struct block_record *record)
+{
+	struct start_slot *slot = slot_of(record->tid);
+	__u64 sector = (__u64)record->offset_sectors_high << 32 | record->offset_sectors;
+	__u64 start = sector << SECTOR_SHIFT;
+	__u64 end = start + (record->sector >> 48 << SECTOR_SHIFT);
+
+	if (!(record->facts & BLOCK_READ_AHEAD) || !slot || slot->tid != record->tid ||
+	    slot->inode != record->inode || slot->device != record->device)
+		return;
+	if (slot->offset < end && start <= slot->offset + slot->length)
+		record->facts ^= BLOCK_READ_AHEAD | BLOCK_SYNCHRONOUS;
+}
+
+static __always_inline void find_file(struct request *rq, struct block_record *record)
 {
 	struct bio *bio = BPF_CORE_READ(rq, bio);
-	struct bio_vec piece = {};
 
-	if (!bio || file_of_iomap(bio, bytes, record))
+	if (!bio || file_of_piece(bio, record))
 		return;
-	struct bio_vec *pieces = BPF_CORE_READ(bio, bi_io_vec);
-	if (!pieces)
-		return;
-	pieces += BPF_CORE_READ(bio, bi_iter.bi_idx);
-	if (bpf_probe_read_kernel(&piece, sizeof(piece), pieces))
-		return;
-	if (!file_of_memory(&piece, BPF_CORE_READ(bio, bi_iter.bi_bvec_done), record))
-		file_of_call(record->tid, bytes, record);
+	if (file_of_memory(bio, record) && record->inode)
+		correct_read_ahead(record);
 }
 
 static __always_inline int on_issue(struct request *rq)
@@ -367,7 +435,7 @@ static __always_inline int on_issue(struct request *rq)
 
 	if (!tracing)
 		return 0;
-	record.disk = disk_of(rq);
+	record.disk = disk_of_request(rq);
 	if (!is_wanted_disk(record.disk))
 		return 0;
 	__u32 cmd_flags = BPF_CORE_READ(rq, cmd_flags);
@@ -384,9 +452,12 @@ static __always_inline int on_issue(struct request *rq)
 	__u64 sector = record.op == OP_BLOCK_FLUSH ? 0 : BPF_CORE_READ(rq, __sector);
 	record.sector = (sector & SECTOR_MASK) | sectors << 48;
 
+	/* The device was busy and gave it back; meanwhile neighbours may have joined it. */
 	known = bpf_map_lookup_elem(&seekscope_block, &key);
-	if (known && known->sector == record.sector && known->op == record.op) {
-		known->start_ns = bpf_ktime_get_ns(); /* the device was busy; issued once more */
+	if (known && known->op == record.op && (known->sector & SECTOR_MASK) == sector) {
+		known->sector = record.sector;
+		known->flags = record.flags;
+		known->start_ns = bpf_ktime_get_ns();
 		return 0;
 	}
 	record.facts = facts_of_request(cmd_flags);
@@ -394,10 +465,18 @@ static __always_inline int on_issue(struct request *rq)
 	set_file_offset(&record, OFFSET_UNKNOWN);
 	if (bytes && (record.op == OP_BLOCK_READ || record.op == OP_BLOCK_WRITE) &&
 	    (cmd_flags & REQ_OP_MASK) != REQ_OP_WRITE_ZEROES)
-		find_file(rq, bytes, &record);
+		find_file(rq, &record);
 	record.start_ns = bpf_ktime_get_ns();
-	keep_start(&seekscope_block, &key, &record);
+	/* Replaces a request that was given back and went to the device as part of another. */
+	if (bpf_map_update_elem(&seekscope_block, &key, &record, BPF_ANY))
+		lose_to_full_table(1);
 	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int seekscope_bio(__u64 *ctx)
+{
+	return on_bio((struct bio *)ctx[0]);
 }
 
 SEC("tp_btf/block_rq_issue")
@@ -407,6 +486,12 @@ int seekscope_issue(__u64 *ctx)
 }
 
 /* Until Linux 5.10 the queue came first. */
+SEC("tp_btf/block_bio_queue")
+int seekscope_bio2(__u64 *ctx)
+{
+	return on_bio((struct bio *)ctx[1]);
+}
+
 SEC("tp_btf/block_rq_issue")
 int seekscope_issue2(__u64 *ctx)
 {

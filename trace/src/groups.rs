@@ -73,11 +73,11 @@ pub(crate) struct Hooks {
 
 const BLOCK: Hooks = Hooks {
     group: Group::Block,
-    programs: &["seekscope_issue", "seekscope_compl"],
-    how: "tp_btf block_rq_issue and block_rq_complete",
+    programs: &["seekscope_bio", "seekscope_issue", "seekscope_compl"],
+    how: "tp_btf block_rq_issue and block_rq_complete; files of direct I/O by block_bio_queue",
 };
 const BLOCK_QUEUE_FIRST: Hooks = Hooks {
-    programs: &["seekscope_issue2", "seekscope_compl"],
+    programs: &["seekscope_bio2", "seekscope_issue2", "seekscope_compl"],
     ..BLOCK
 };
 const URING: Hooks = Hooks {

@@ -7,8 +7,8 @@ use seekscope_run::TraceFacts;
 
 use crate::cost::CostSampler;
 use crate::decode::{RECORD_BYTES, decode};
-use crate::error::TraceError;
 use crate::disks::{self, DiskNumber};
+use crate::error::TraceError;
 use crate::files::FileTable;
 use crate::groups::{Group, Plan};
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};

@@ -39,7 +39,11 @@ const TRACEFS: [&str; 2] = [
 ];
 
 /// Number of io_pgetevents(2), which the C library's binding lacks.
-const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") { 333 } else { 292 };
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+    333
+} else {
+    292
+};
 
 /// Slots read at a time when a trace ends.
 const SLOTS_PER_BATCH: u32 = 4096;
@@ -186,7 +190,11 @@ impl Programs {
     /// Follows the requests of these disks; further ones than [`DISKS_MAX`] are left out.
     pub(crate) fn set_disks(&mut self, disks: &[DiskNumber]) {
         if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
-            for (place, disk) in shared.block_disks.iter_mut().zip(disks.iter().take(DISKS_MAX)) {
+            for (place, disk) in shared
+                .block_disks
+                .iter_mut()
+                .zip(disks.iter().take(DISKS_MAX))
+            {
                 store(place, *disk);
             }
         }
@@ -268,10 +276,11 @@ impl Programs {
             |slot: &[u8]| slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0;
         let in_groups = groups::in_flight(self.skeleton.object(), &self.groups.hooks);
         // A few calls into the kernel (Linux 5.6) rather than one per slot.
-        in_groups + match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
-            Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
-            Err(_) => 0,
-        }
+        in_groups
+            + match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
+                Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
+                Err(_) => 0,
+            }
     }
 
     /// What the kernel counted about both programs.

@@ -13,6 +13,9 @@ use super::{Group, Hooks};
 /// Entries of a table read at a time when a trace ends.
 const ENTRIES_PER_BATCH: u32 = 4096;
 
+/// What [`Group::Block`] keeps beside the requests themselves.
+const BLOCK_TABLES: [&str; 2] = ["seekscope_direct", "seekscope_pieces"];
+
 /// Switches off the programs and tables of all groups but the chosen.
 pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Result<()> {
     for mut program in object.progs_mut() {
@@ -24,7 +27,7 @@ pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Res
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let chosen = |group: Group| hooks.iter().any(|hooks| hooks.group == group);
-        if name == "seekscope_direct" {
+        if BLOCK_TABLES.contains(&&*name) {
             map.set_autocreate(chosen(Group::Block))?;
         } else if let Some(group) = Group::ALL.into_iter().find(|g| g.table() == Some(&*name)) {
             map.set_autocreate(chosen(group))?;
@@ -34,11 +37,12 @@ pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Res
 }
 
 fn is_of_a_group(program: &str) -> bool {
-    const PREFIXES: [&str; 6] = [
+    const PREFIXES: [&str; 7] = [
         "seekscope_sub_",
         "seekscope_cqe",
         "seekscope_aio_",
         "seekscope_flt_",
+        "seekscope_bio",
         "seekscope_issue",
         "seekscope_compl",
     ];

@@ -47,10 +47,7 @@ fn linux_6_18() -> Known {
 #[test]
 fn the_form_of_the_tracepoints_decides() {
     let chosen = |group, kernel: &Known| candidates(group, kernel).unwrap();
-    assert_eq!(
-        chosen(Group::Block, &linux_5_10()),
-        [BLOCK_QUEUE_FIRST]
-    );
+    assert_eq!(chosen(Group::Block, &linux_5_10()), [BLOCK_QUEUE_FIRST]);
     assert_eq!(chosen(Group::Block, &linux_6_1()), [BLOCK]);
     assert!(candidates(Group::Uring, &linux_5_10()).is_err());
     assert_eq!(chosen(Group::Uring, &linux_6_1()), [URING_SQE]);
@@ -71,7 +68,10 @@ fn the_next_way_is_taken_when_one_does_not_load_and_both_are_named() {
     };
     let (hooks, how) = first_that_loads(Group::Faults, &linux_6_18(), &refuse).unwrap();
     assert_eq!(hooks, FAULTS_BY_EVENT);
-    assert!(how.contains("software event") && how.contains("fexit filemap_fault did not load (refused)"));
+    assert!(
+        how.contains("software event")
+            && how.contains("fexit filemap_fault did not load (refused)")
+    );
     let why = first_that_loads(Group::Faults, &linux_6_1(), &refuse).unwrap_err();
     assert!(why.contains("refused"), "{why}");
 }
@@ -97,5 +97,9 @@ fn a_group_that_fails_leaves_the_others() {
 fn nothing_is_tried_that_nobody_asked_for() {
     let plan = Plan::make(&[Group::Calls], |_| unreachable!());
     assert_eq!((plan.hooks.len(), plan.coverage.len()), (0, 4));
-    assert!(plan.coverage.iter().all(|c| !c.covered && c.how == "not asked for"));
+    assert!(
+        plan.coverage
+            .iter()
+            .all(|c| !c.covered && c.how == "not asked for")
+    );
 }

@@ -85,18 +85,38 @@ fn uring(folder: &Path) {
     for round in 0..50u64 {
         let offset = round * 8192;
         let signed = i64::try_from(offset).unwrap();
-        let result = one(&mut ring, &opcode::Read::new(fd, at, 4096).offset(offset).build());
+        let result = one(
+            &mut ring,
+            &opcode::Read::new(fd, at, 4096).offset(offset).build(),
+        );
         tell(IoOp::UringRead, signed, 4096, result);
         let entry = opcode::Write::new(fd, at, 700).offset(offset + 1).build();
         tell(IoOp::UringWrite, signed + 1, 700, one(&mut ring, &entry));
-        let entry = opcode::ReadFixed::new(fd, at, 5000, 0).offset(offset + 2).build();
+        let entry = opcode::ReadFixed::new(fd, at, 5000, 0)
+            .offset(offset + 2)
+            .build();
         tell(IoOp::UringRead, signed + 2, 5000, one(&mut ring, &entry));
-        let entry = opcode::WriteFixed::new(fd, at, 600, 0).offset(offset + 3).build();
+        let entry = opcode::WriteFixed::new(fd, at, 600, 0)
+            .offset(offset + 3)
+            .build();
         tell(IoOp::UringWrite, signed + 3, 600, one(&mut ring, &entry));
-        let pieces = [libc::iovec { iov_len: 250, ..whole }, libc::iovec { iov_len: 450, ..whole }];
-        let entry = opcode::Readv::new(fd, pieces.as_ptr(), 2).offset(offset + 4).build();
+        let pieces = [
+            libc::iovec {
+                iov_len: 250,
+                ..whole
+            },
+            libc::iovec {
+                iov_len: 450,
+                ..whole
+            },
+        ];
+        let entry = opcode::Readv::new(fd, pieces.as_ptr(), 2)
+            .offset(offset + 4)
+            .build();
         tell(IoOp::UringRead, signed + 4, 700, one(&mut ring, &entry));
-        let entry = opcode::Writev::new(fd, pieces.as_ptr(), 2).offset(offset + 5).build();
+        let entry = opcode::Writev::new(fd, pieces.as_ptr(), 2)
+            .offset(offset + 5)
+            .build();
         tell(IoOp::UringWrite, signed + 5, 700, one(&mut ring, &entry));
         let direct = types::Fd(direct.as_raw_fd());
         let entry = opcode::Read::new(direct, at, 8192).offset(offset).build();
@@ -120,7 +140,12 @@ fn uring(folder: &Path) {
         let mut reader = &file;
         std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(end - 400)).unwrap();
         let entry = opcode::Read::new(fd, at, 500).offset(u64::MAX).build();
-        tell(IoOp::UringRead, start + position - 400, 500, one(&mut ring, &entry));
+        tell(
+            IoOp::UringRead,
+            start + position - 400,
+            500,
+            one(&mut ring, &entry),
+        );
         std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(MIB as u64 * 2)).unwrap();
         let entry = opcode::Read::new(fd, at, 100).offset(u64::MAX).build();
         tell(IoOp::UringRead, start * 2, 100, one(&mut ring, &entry));
@@ -196,7 +221,10 @@ fn aio(folder: &Path) {
     });
     let mut context = 0u64;
     // SAFETY: io_setup fills `context`.
-    assert_eq!(unsafe { libc::syscall(libc::SYS_io_setup, 512, &raw mut context) }, 0);
+    assert_eq!(
+        unsafe { libc::syscall(libc::SYS_io_setup, 512, &raw mut context) },
+        0
+    );
     ready();
     for round in 0..10 {
         let block = |index: i64, opcode, buffer, bytes| ControlBlock {
@@ -218,7 +246,11 @@ fn aio(folder: &Path) {
         submit(context, &blocks);
         collect(context, &blocks);
     }
-    let sync = [ControlBlock { opcode: FSYNC, fd, ..ControlBlock::default() }];
+    let sync = [ControlBlock {
+        opcode: FSYNC,
+        fd,
+        ..ControlBlock::default()
+    }];
     submit(context, &sync);
     collect(context, &sync);
     refuse_the_second(context, fd, buffer);
@@ -239,7 +271,14 @@ fn collect(context: u64, blocks: &[ControlBlock]) {
         let room = &mut events[found..];
         // SAFETY: room for as many events as it says.
         let got = unsafe {
-            libc::syscall(libc::SYS_io_getevents, context, 1, room.len(), room.as_mut_ptr(), 0)
+            libc::syscall(
+                libc::SYS_io_getevents,
+                context,
+                1,
+                room.len(),
+                room.as_mut_ptr(),
+                0,
+            )
         };
         found += usize::try_from(got).unwrap();
     }
@@ -251,15 +290,28 @@ fn collect(context: u64, blocks: &[ControlBlock]) {
             PREADV | PWRITEV => usize::try_from(event.result).unwrap(),
             _ => usize::try_from(block.bytes).unwrap(),
         };
-        let offset = if op == IoOp::AioFsync { -1 } else { block.offset };
+        let offset = if op == IoOp::AioFsync {
+            -1
+        } else {
+            block.offset
+        };
         tell(op, offset, length, event.result);
     }
 }
 
 /// The kernel takes control blocks up to the first that it refuses.
 fn refuse_the_second(context: u64, fd: u32, buffer: u64) {
-    let good = ControlBlock { opcode: PREAD, fd, buffer, bytes: 4096, ..ControlBlock::default() };
-    let bad = ControlBlock { reserved: 1, ..good.clone() };
+    let good = ControlBlock {
+        opcode: PREAD,
+        fd,
+        buffer,
+        bytes: 4096,
+        ..ControlBlock::default()
+    };
+    let bad = ControlBlock {
+        reserved: 1,
+        ..good.clone()
+    };
     let list = [&raw const good, &raw const bad];
     // SAFETY: both blocks live until the result has been collected.
     let taken = unsafe { libc::syscall(libc::SYS_io_submit, context, 2, list.as_ptr()) };
@@ -291,7 +343,10 @@ fn faults(folder: &Path) {
     let map = map(&file, PAGES * PAGE);
     evict(&file, map, PAGES);
     // SAFETY: advice about our own mapping.
-    assert_eq!(unsafe { libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM) }, 0);
+    assert_eq!(
+        unsafe { libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM) },
+        0
+    );
     ready();
     let mut sum = 0u64;
     for round in 0..2 {
@@ -305,7 +360,12 @@ fn faults(folder: &Path) {
             };
             sum += u64::from(value);
             if resident & 1 == 0 {
-                tell(IoOp::MmapFault, i64::try_from(page * PAGE).unwrap(), PAGE, 4096);
+                tell(
+                    IoOp::MmapFault,
+                    i64::try_from(page * PAGE).unwrap(),
+                    PAGE,
+                    4096,
+                );
             } else if round == 0 {
                 say("resident");
             }
@@ -334,9 +394,15 @@ fn cold_reads(folder: &Path) {
     ready();
     let mut buffer = [0; PAGE];
     for page in scattered(PAGES, 400) {
-        file.read_exact_at(&mut buffer, (page * PAGE) as u64).unwrap();
+        file.read_exact_at(&mut buffer, (page * PAGE) as u64)
+            .unwrap();
         if resident[page] & 1 == 0 {
-            tell(IoOp::BlockRead, i64::try_from(page * PAGE).unwrap(), PAGE, 4096);
+            tell(
+                IoOp::BlockRead,
+                i64::try_from(page * PAGE).unwrap(),
+                PAGE,
+                4096,
+            );
         }
     }
     done();
@@ -352,9 +418,14 @@ fn direct_reads(folder: &Path) {
     ready();
     for (round, page) in scattered(8 * MIB / PAGE, 100).enumerate() {
         let offset = page * PAGE * 7;
-        let length = if round % 10 < 2 { 4 * MIB } else { (round % 10) * PAGE };
+        let length = if round % 10 < 2 {
+            4 * MIB
+        } else {
+            (round % 10) * PAGE
+        };
         if round % 2 == 0 {
-            file.read_exact_at(&mut buffer[..length], offset as u64).unwrap();
+            file.read_exact_at(&mut buffer[..length], offset as u64)
+                .unwrap();
         } else {
             let fd = types::Fd(file.as_raw_fd());
             let bytes = u32::try_from(length).unwrap();
@@ -375,7 +446,12 @@ fn synced_writes(folder: &Path) {
     for pages in scattered(PAGES, 200).collect::<Vec<_>>().chunks(20) {
         for page in pages {
             file.write_all_at(&[9; PAGE], (page * PAGE) as u64).unwrap();
-            tell(IoOp::BlockWrite, i64::try_from(page * PAGE).unwrap(), PAGE, 4096);
+            tell(
+                IoOp::BlockWrite,
+                i64::try_from(page * PAGE).unwrap(),
+                PAGE,
+                4096,
+            );
         }
         file.sync_all().unwrap();
     }
