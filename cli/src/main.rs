@@ -56,6 +56,10 @@ fn run(command: &Command, arguments: Vec<String>) -> Result<()> {
             runtime()?.block_on(disk::run(args, &environment, arguments))
         }
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(args)),
+        Command::Trace(args) => {
+            clean::offer(&environment, Progress::new(args.output().quiet))?;
+            runtime()?.block_on(trace::run(args, arguments))
+        }
         Command::Report(args) => report_command::run(args),
         Command::Clean(args) => clean::run(args, &environment),
     }

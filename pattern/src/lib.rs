@@ -6,6 +6,7 @@
 mod access;
 mod analysis;
 mod density;
+mod totals;
 mod trace;
 
 pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};

@@ -31,11 +31,11 @@ pub struct FileTotals {
 }
 
 impl FileTotals {
-    /// An upper bound of the latency that the share `q` (0 to 1) of the calls did not exceed, ns:
-    /// the end of its bucket, so at most twice the truth. 0 without calls.
-    pub fn latency_quantile_ns(counts: &[u64], q: f64) -> u64 {
+    /// An upper bound of the latency that so many of a thousand calls did not exceed, ns: the end
+    /// of its bucket, so at most twice the truth. 0 without calls.
+    pub fn latency_quantile_ns(counts: &[u64], per_mille: u64) -> u64 {
         let calls: u64 = counts.iter().sum();
-        let wanted = ((calls as f64 * q).ceil() as u64).clamp(1, calls.max(1));
+        let wanted = calls.saturating_mul(per_mille).div_ceil(1000).max(1);
         let mut below = 0;
         for (bucket, count) in counts.iter().enumerate() {
             below += count;
@@ -72,9 +72,12 @@ mod tests {
         let mut counts = vec![0; 40];
         counts[10] = 99;
         counts[20] = 1;
-        let quantile = |q| FileTotals::latency_quantile_ns(&counts, q);
-        assert_eq!((quantile(0.5), quantile(0.99)), (2047, 2047));
-        assert_eq!((quantile(0.995), quantile(1.0)), ((1 << 21) - 1, (1 << 21) - 1));
-        assert_eq!(FileTotals::latency_quantile_ns(&[0; 40], 0.5), 0);
+        let quantile = |per_mille| FileTotals::latency_quantile_ns(&counts, per_mille);
+        assert_eq!((quantile(500), quantile(990)), (2047, 2047));
+        assert_eq!(
+            (quantile(995), quantile(1000)),
+            ((1 << 21) - 1, (1 << 21) - 1)
+        );
+        assert_eq!(FileTotals::latency_quantile_ns(&[0; 40], 500), 0);
     }
 }

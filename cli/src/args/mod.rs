@@ -1,6 +1,7 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod trace;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +12,7 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 use seekscope_run::units::{parse_bytes, parse_duration};
+pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, WhoArgs};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
 #[derive(Debug, Parser)]
@@ -32,6 +34,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
     Mongoperf(MongoperfArgs),
+    Trace(Box<TraceArgs>),
     Report(ReportArgs),
     Clean(CleanArgs),
 }

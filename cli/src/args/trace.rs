@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use seekscope_run::units::{parse_bytes, parse_duration};
 
-use super::{ExportArgs, ImportArgs, OutputArgs};
+use super::OutputArgs;
 
 /// Record every file read and write of a server, and show what they mean
 ///
@@ -15,34 +15,19 @@ use super::{ExportArgs, ImportArgs, OutputArgs};
 /// kernel programs are gone when seekscope is, however it ends. Without --for it goes on until
 /// Ctrl-C or until the processes have ended. Needs CAP_BPF and CAP_PERFMON.
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    after_help = "\
+#[command(after_help = "\
 Examples:
   seekscope trace -p $(pgrep -x mongod) --for 60s
-  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live"
-)]
+  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live")]
 pub struct TraceArgs {
-    #[command(subcommand)]
-    pub verb: Option<TraceVerb>,
     #[command(flatten)]
     pub record: RecordArgs,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum TraceVerb {
-    Import(ImportArgs),
-    Export(ExportArgs),
 }
 
 impl TraceArgs {
     /// How results are shown.
     pub fn output(&self) -> &OutputArgs {
-        match &self.verb {
-            None => &self.record.output,
-            Some(TraceVerb::Import(args)) => &args.output,
-            Some(TraceVerb::Export(args)) => &args.output,
-        }
+        &self.record.output
     }
 }
 
@@ -117,7 +102,7 @@ fn power_of_two(text: &str) -> Result<u64, String> {
     match parse_bytes(text) {
         Ok(bytes) if bytes.is_power_of_two() && bytes >= 512 => Ok(bytes),
         Ok(_) => Err("a power of two of at least 512 bytes is expected, such as 1M".into()),
-        Err(error) => Err(error),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -166,7 +166,11 @@ mod tests {
         recorder.event(&event(60, 1)).unwrap();
         state.dump.store(true, Ordering::Relaxed);
         recorder.drained().unwrap();
-        assert_eq!(*written.0.lock().unwrap(), [40, 50, 55, 60], "nothing twice");
+        assert_eq!(
+            *written.0.lock().unwrap(),
+            [40, 50, 55, 60],
+            "nothing twice"
+        );
         assert_eq!(state.dumps.load(Ordering::Relaxed), 2);
     }
 

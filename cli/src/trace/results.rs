@@ -45,6 +45,10 @@ const READING: &str = "while reading the events of the run";
 
 /// The events are passed on, never held: there may be more of them than memory.
 fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
+    let totals = directory.totals()?;
+    if !totals.is_empty() {
+        return Ok(TraceAnalysis::of_totals(&totals, &directory.files()?));
+    }
     let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
     directory
         .for_each_event(|event| analyser.push(event))

@@ -45,8 +45,9 @@ impl StartedCommand {
         let deadline = Instant::now() + STOP_LIMIT;
         while Instant::now() < deadline {
             let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            let status = rustix::process::waitid(rustix::process::WaitId::Pid(self.handle()?), options)
-                .context("cannot wait for the command to be traced")?;
+            let status =
+                rustix::process::waitid(rustix::process::WaitId::Pid(self.handle()?), options)
+                    .context("cannot wait for the command to be traced")?;
             if status.is_some_and(|status| status.stopped()) {
                 return Ok(());
             }
@@ -72,7 +73,8 @@ impl StartedCommand {
 
     /// Lets it run.
     pub fn go_on(&self) -> Result<()> {
-        kill_process(self.handle()?, Signal::CONT).context("cannot continue the command to be traced")
+        kill_process(self.handle()?, Signal::CONT)
+            .context("cannot continue the command to be traced")
     }
 
     /// How it ended; `None` while it runs.
@@ -123,7 +125,8 @@ mod tests {
     fn it_does_nothing_until_told() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("made");
-        let mut command = StartedCommand::start(&format!("touch {}; exit 3", file.display())).unwrap();
+        let mut command =
+            StartedCommand::start(&format!("touch {}; exit 3", file.display())).unwrap();
         assert!(command.ended().is_none() && !file.exists());
         command.go_on().unwrap();
         while command.ended().is_none() {

@@ -51,6 +51,7 @@ pub fn document(run: &RunDocument, run_dir: &str) -> Value {
         "target": run.target,
         "limitations": run.limitations,
         "summary": run.summary,
+        "findings": run.findings,
     })
 }
 

@@ -45,8 +45,10 @@ impl Whose {
                 children: true,
             };
             let name = format!("the command {:?} and its children", command.text());
-            return Self::of_processes(followed, &[command.pid()], name)
-                .map(|whose| Self { command: Some(command), ..whose });
+            return Self::of_processes(followed, &[command.pid()], name).map(|whose| Self {
+                command: Some(command),
+                ..whose
+            });
         }
         if let Some(unit) = &args.unit {
             let folder = unit_folder(unit)?;
@@ -133,7 +135,12 @@ async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
         return Err(Usage(format!(
             "the process behind {} is not known: {}. Name it with -p PID",
             redact_uri(uri),
-            facts.missing.iter().map(|m| m.why.as_str()).next().unwrap_or("it is not on this host"),
+            facts
+                .missing
+                .iter()
+                .map(|m| m.why.as_str())
+                .next()
+                .unwrap_or("it is not on this host"),
         ))
         .into());
     };
@@ -223,9 +230,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let unit = root.path().join("system.slice/db.slice/mongod.service");
         fs::create_dir_all(&unit).unwrap();
-        assert_eq!(find_group(root.path(), "mongod.service", 3), None, "no group");
+        assert_eq!(
+            find_group(root.path(), "mongod.service", 3),
+            None,
+            "no group"
+        );
         fs::write(unit.join("cgroup.procs"), "1\n").unwrap();
         assert_eq!(find_group(root.path(), "mongod.service", 3), Some(unit));
-        assert_eq!(find_group(root.path(), "mongod.service", 1), None, "too deep");
+        assert_eq!(
+            find_group(root.path(), "mongod.service", 1),
+            None,
+            "too deep"
+        );
     }
 }

@@ -28,9 +28,9 @@ impl RunDirectory {
         }
         let rows: Vec<FileTotals> =
             read_json_lines(&spool).map_err(RunError::io("read", &spool))?;
-        let failed = RunError::write(&self.path.join(TOTALS));
-        write_totals(&self.path_of_new(TOTALS), &self.path_of_new(LATENCIES), &rows)
-            .map_err(failed)?;
+        let path = self.path.join(TOTALS);
+        let (totals, latencies) = (self.path_of_new(TOTALS), self.path_of_new(LATENCIES));
+        write_totals(&totals, &latencies, &rows).map_err(RunError::write(&path))?;
         self.put_in_place(LATENCIES)?;
         self.put_in_place(TOTALS)?;
         self.remove(SPOOL)

@@ -20,10 +20,14 @@ const FIGURES: [(ColumnType, Figure); 11] = [
     (ColumnType::u64("calls"), |r| r.calls),
     (ColumnType::u64("errors"), |r| r.errors),
     (ColumnType::u64("bytes"), |r| r.bytes),
-    (ColumnType::u64("device_read_bytes"), |r| r.device_read_bytes),
+    (ColumnType::u64("device_read_bytes"), |r| {
+        r.device_read_bytes
+    }),
     (ColumnType::u64("hits"), |r| r.hits),
     (ColumnType::u64("misses"), |r| r.misses),
-    (ColumnType::u64("waited_for_others"), |r| r.waited_for_others),
+    (ColumnType::u64("waited_for_others"), |r| {
+        r.waited_for_others
+    }),
     (ColumnType::u64("direct"), |r| r.direct),
     (ColumnType::u64("latency_sum_ns"), |r| r.latency_sum_ns),
 ];
@@ -61,7 +65,9 @@ fn write_latencies(path: &Path, rows: &[FileTotals]) -> Result<()> {
         .iter()
         .flat_map(|row| {
             let counts = row.latency_counts.iter().enumerate();
-            counts.filter(|(_, n)| **n > 0).map(move |(i, n)| (row, i, *n))
+            counts
+                .filter(|(_, n)| **n > 0)
+                .map(move |(i, n)| (row, i, *n))
         })
         .collect();
     let columns: Vec<ColumnType> = KEYS.into_iter().chain(BUCKETS).collect();

@@ -3,9 +3,18 @@
 use seekscope_run::IoOp;
 
 use super::{Settings, types};
+use crate::disks::function_addresses;
+use crate::groups::{Group, Hooks};
 
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
 const OPEN: u8 = 255;
+
+/// Number of io_pgetevents(2), which the C library's binding lacks.
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+    333
+} else {
+    292
+};
 
 pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
     let mut note = |number: libc::c_long, op: u8| {
@@ -42,6 +51,19 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
     for (place, device) in constants.device_filter.iter_mut().zip(&filter.devices) {
         *place = *device;
         constants.device_filters += 1;
+    }
+    fill_groups(constants, &settings.groups.hooks);
+}
+
+fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
+    constants.page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
+    constants.nr_io_submit = number(libc::SYS_io_submit);
+    constants.nr_io_getevents = number(libc::SYS_io_getevents);
+    constants.nr_io_pgetevents = IO_PGETEVENTS;
+    if hooks.iter().any(|hooks| hooks.group == Group::Block) {
+        [constants.iomap_dio_end_io, constants.bio_chain_end_io] =
+            function_addresses(["iomap_dio_bio_end_io", "bio_chain_endio"]);
     }
 }
 

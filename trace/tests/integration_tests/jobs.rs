@@ -31,11 +31,12 @@ fn entry() {
         "come_and_go" => come_and_go(&folder),
         "counted" => counted(&folder),
         "attach" => attach(&folder),
-        other => panic!("no job {other}"),
+        "choose" => crate::choices::job(&folder),
+        other => crate::group_jobs::run(other, &folder),
     }
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     std::io::stderr()
         .write_all(format!("{line}\n").as_bytes())
         .unwrap();
@@ -43,20 +44,20 @@ fn say(line: &str) {
 
 /// Says that preparation is over and waits for the word. This read of a pipe is in flight when
 /// tracing starts.
-fn ready() {
+pub(crate) fn ready() {
     say("ready");
     let mut word = [0; 3];
     std::io::stdin().read_exact(&mut word).unwrap();
 }
 
 /// Says that the work is done and stays, so that files can still be looked up.
-fn done() {
+pub(crate) fn done() {
     say("done");
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).unwrap();
 }
 
-fn filled(path: &Path, bytes: usize) -> File {
+pub(crate) fn filled(path: &Path, bytes: usize) -> File {
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -330,7 +331,7 @@ fn cached_and_not(folder: &Path) {
 
 /// Advice leaves pages that are being written or have just been; it is repeated until nearly all
 /// are gone.
-fn evict(file: &File, map: *mut libc::c_void, pages: usize) {
+pub(crate) fn evict(file: &File, map: *mut libc::c_void, pages: usize) {
     let mut states = vec![0u8; pages];
     for _ in 0..200 {
         file.sync_all().unwrap();

@@ -9,9 +9,12 @@
 
 mod accounting;
 mod cache;
+mod choices;
 mod container;
 mod detach;
 mod file_names;
+mod group_jobs;
+mod groups;
 mod jobs;
 mod known_calls;
 mod permission;

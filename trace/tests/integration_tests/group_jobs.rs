@@ -1,0 +1,459 @@
+//! What traced children do with io_uring, libaio, mapped files and disks. Lines they say are
+//! `operation offset length result`, offset -1 where there is none.
+
+use std::alloc::{Layout, alloc_zeroed};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use io_uring::{IoUring, opcode, squeue, types};
+use seekscope_run::IoOp;
+
+use crate::jobs::{done, evict, filled, ready, say};
+
+pub(crate) const PAGE: usize = 4096;
+const MIB: usize = 1 << 20;
+
+pub(crate) fn run(job: &str, folder: &Path) {
+    match job {
+        "uring" => uring(folder),
+        "aio" => aio(folder),
+        "faults" => faults(folder),
+        "cold_reads" => cold_reads(folder),
+        "direct_reads" => direct_reads(folder),
+        "synced_writes" => synced_writes(folder),
+        other => panic!("no job {other}"),
+    }
+}
+
+fn tell(op: IoOp, offset: i64, length: usize, result: i64) {
+    say(&format!("{} {offset} {length} {result}", op as u8));
+}
+
+/// Memory for direct I/O. Never freed: children are short-lived.
+fn aligned(bytes: usize) -> &'static mut [u8] {
+    let layout = Layout::from_size_align(bytes, PAGE).unwrap();
+    // SAFETY: fresh zeroed memory of this size that nothing else refers to.
+    unsafe { std::slice::from_raw_parts_mut(alloc_zeroed(layout), bytes) }
+}
+
+fn open_direct(path: &Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(path)
+        .unwrap()
+}
+
+/// Distinct page numbers below `pages`, far apart and in no order.
+fn scattered(pages: usize, count: usize) -> impl Iterator<Item = usize> {
+    // A prime step that does not divide the number of pages visits each once.
+    (0..count).map(move |index| (index * 1_000_003 + 7) % pages)
+}
+
+// ---- io_uring ----
+
+/// Submits one request and waits for its result.
+fn one(ring: &mut IoUring, entry: &squeue::Entry) -> i64 {
+    // SAFETY: the callers' buffers live until the result is there.
+    unsafe { ring.submission().push(entry).unwrap() };
+    ring.submit_and_wait(1).unwrap();
+    i64::from(ring.completion().next().unwrap().result())
+}
+
+fn uring(folder: &Path) {
+    let path = folder.join("uring.dat");
+    let file = filled(&path, MIB);
+    let direct = open_direct(&path);
+    let write_only = OpenOptions::new().write(true).open(&path).unwrap();
+    let append = OpenOptions::new().append(true).open(&path).unwrap();
+    let (pipe, mut pipe_in) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut ring = IoUring::new(64).unwrap();
+    let buffer = aligned(64 * PAGE);
+    let whole = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: the buffer is never freed.
+    unsafe { ring.submitter().register_buffers(&[whole]).unwrap() };
+    ready();
+    let fd = types::Fd(file.as_raw_fd());
+    let at = buffer.as_mut_ptr();
+    for round in 0..50u64 {
+        let offset = round * 8192;
+        let signed = i64::try_from(offset).unwrap();
+        let result = one(
+            &mut ring,
+            &opcode::Read::new(fd, at, 4096).offset(offset).build(),
+        );
+        tell(IoOp::UringRead, signed, 4096, result);
+        let entry = opcode::Write::new(fd, at, 700).offset(offset + 1).build();
+        tell(IoOp::UringWrite, signed + 1, 700, one(&mut ring, &entry));
+        let entry = opcode::ReadFixed::new(fd, at, 5000, 0)
+            .offset(offset + 2)
+            .build();
+        tell(IoOp::UringRead, signed + 2, 5000, one(&mut ring, &entry));
+        let entry = opcode::WriteFixed::new(fd, at, 600, 0)
+            .offset(offset + 3)
+            .build();
+        tell(IoOp::UringWrite, signed + 3, 600, one(&mut ring, &entry));
+        let pieces = [
+            libc::iovec {
+                iov_len: 250,
+                ..whole
+            },
+            libc::iovec {
+                iov_len: 450,
+                ..whole
+            },
+        ];
+        let entry = opcode::Readv::new(fd, pieces.as_ptr(), 2)
+            .offset(offset + 4)
+            .build();
+        tell(IoOp::UringRead, signed + 4, 700, one(&mut ring, &entry));
+        let entry = opcode::Writev::new(fd, pieces.as_ptr(), 2)
+            .offset(offset + 5)
+            .build();
+        tell(IoOp::UringWrite, signed + 5, 700, one(&mut ring, &entry));
+        let direct = types::Fd(direct.as_raw_fd());
+        let entry = opcode::Read::new(direct, at, 8192).offset(offset).build();
+        tell(IoOp::UringRead, signed, 8192, one(&mut ring, &entry));
+        assert_eq!(one(&mut ring, &opcode::Nop::new().build()), 0);
+    }
+    let mut position = 0;
+    for _ in 0..10 {
+        let entry = opcode::Read::new(fd, at, 300).offset(u64::MAX).build();
+        let start = i64::try_from(MIB).unwrap(); // where filling the file left its position
+        let result = one(&mut ring, &entry);
+        assert_eq!(result, 0);
+        tell(IoOp::UringRead, start, 300, result);
+        let append = types::Fd(append.as_raw_fd());
+        let entry = opcode::Write::new(append, at, 400).offset(u64::MAX).build();
+        assert_eq!(one(&mut ring, &entry), 400);
+        tell(IoOp::UringWrite, start + position, 400, 400);
+        position += 400;
+        // Bring the position of the reading descriptor back to the end of the file.
+        let end = u64::try_from(start + position).unwrap();
+        let mut reader = &file;
+        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(end - 400)).unwrap();
+        let entry = opcode::Read::new(fd, at, 500).offset(u64::MAX).build();
+        tell(
+            IoOp::UringRead,
+            start + position - 400,
+            500,
+            one(&mut ring, &entry),
+        );
+        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(MIB as u64 * 2)).unwrap();
+        let entry = opcode::Read::new(fd, at, 100).offset(u64::MAX).build();
+        tell(IoOp::UringRead, start * 2, 100, one(&mut ring, &entry));
+        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(end)).unwrap();
+        let _ = end;
+        if position >= 400 {
+            break;
+        }
+    }
+    let entry = opcode::Fsync::new(fd).build();
+    tell(IoOp::UringFsync, -1, 0, one(&mut ring, &entry));
+    let refused = types::Fd(write_only.as_raw_fd());
+    let entry = opcode::Read::new(refused, at, 100).offset(0).build();
+    tell(IoOp::UringRead, 0, 100, one(&mut ring, &entry));
+    pipe_in.write_all(b"not a file").unwrap();
+    let entry = opcode::Read::new(types::Fd(pipe.as_raw_fd()), at, 10).build();
+    assert_eq!(one(&mut ring, &entry), 10);
+    done();
+}
+
+// ---- libaio ----
+
+/// `struct iocb` (linux/aio_abi.h).
+#[repr(C)]
+#[derive(Default, Clone)]
+struct ControlBlock {
+    data: u64,
+    key_and_flags: [u32; 2],
+    opcode: u16,
+    priority: i16,
+    fd: u32,
+    buffer: u64,
+    bytes: u64,
+    offset: i64,
+    reserved: u64,
+    flags: u32,
+    event_fd: u32,
+}
+
+/// `struct io_event`.
+#[repr(C)]
+#[derive(Default, Clone)]
+struct Collected {
+    data: u64,
+    block: u64,
+    result: i64,
+    result2: i64,
+}
+
+const PREAD: u16 = 0;
+const PWRITE: u16 = 1;
+const FSYNC: u16 = 2;
+const PREADV: u16 = 7;
+const PWRITEV: u16 = 8;
+
+fn aio_op(opcode: u16) -> IoOp {
+    match opcode {
+        PREAD | PREADV => IoOp::AioRead,
+        PWRITE | PWRITEV => IoOp::AioWrite,
+        _ => IoOp::AioFsync,
+    }
+}
+
+fn aio(folder: &Path) {
+    let path = folder.join("aio.dat");
+    filled(&path, MIB).sync_all().unwrap();
+    let file = open_direct(&path);
+    let fd = u32::try_from(file.as_raw_fd()).unwrap();
+    let buffer = aligned(16 * PAGE).as_mut_ptr() as u64;
+    let pieces = [PAGE, 2 * PAGE].map(|iov_len| libc::iovec {
+        iov_base: buffer as *mut libc::c_void,
+        iov_len,
+    });
+    let mut context = 0u64;
+    // SAFETY: io_setup fills `context`.
+    assert_eq!(
+        unsafe { libc::syscall(libc::SYS_io_setup, 512, &raw mut context) },
+        0
+    );
+    ready();
+    for round in 0..10 {
+        let block = |index: i64, opcode, buffer, bytes| ControlBlock {
+            opcode,
+            fd,
+            buffer,
+            bytes,
+            offset: (round * 16 + index) * 4096,
+            ..ControlBlock::default()
+        };
+        let vector = pieces.as_ptr() as u64;
+        let mut blocks = vec![
+            block(0, PREAD, buffer, 4096),
+            block(1, PWRITE, buffer, 8192),
+            block(3, PREADV, vector, 2),
+            block(6, PWRITEV, vector, 2),
+        ];
+        blocks.extend((0..60).map(|_| block(9, PREAD, buffer, 512)));
+        submit(context, &blocks);
+        collect(context, &blocks);
+    }
+    let sync = [ControlBlock {
+        opcode: FSYNC,
+        fd,
+        ..ControlBlock::default()
+    }];
+    submit(context, &sync);
+    collect(context, &sync);
+    refuse_the_second(context, fd, buffer);
+    done();
+}
+
+fn submit(context: u64, blocks: &[ControlBlock]) {
+    let list: Vec<*const ControlBlock> = blocks.iter().map(|block| &raw const *block).collect();
+    // SAFETY: the blocks live until their results have been collected.
+    let taken = unsafe { libc::syscall(libc::SYS_io_submit, context, list.len(), list.as_ptr()) };
+    assert_eq!(usize::try_from(taken).unwrap(), blocks.len());
+}
+
+fn collect(context: u64, blocks: &[ControlBlock]) {
+    let mut events = vec![Collected::default(); blocks.len()];
+    let mut found = 0;
+    while found < blocks.len() {
+        let room = &mut events[found..];
+        // SAFETY: room for as many events as it says.
+        let got = unsafe {
+            libc::syscall(
+                libc::SYS_io_getevents,
+                context,
+                1,
+                room.len(),
+                room.as_mut_ptr(),
+                0,
+            )
+        };
+        found += usize::try_from(got).unwrap();
+    }
+    for event in events {
+        // SAFETY: the kernel hands back the addresses it was given.
+        let block = unsafe { &*(event.block as *const ControlBlock) };
+        let op = aio_op(block.opcode);
+        let length = match block.opcode {
+            PREADV | PWRITEV => usize::try_from(event.result).unwrap(),
+            _ => usize::try_from(block.bytes).unwrap(),
+        };
+        let offset = if op == IoOp::AioFsync {
+            -1
+        } else {
+            block.offset
+        };
+        tell(op, offset, length, event.result);
+    }
+}
+
+/// The kernel takes control blocks up to the first that it refuses.
+fn refuse_the_second(context: u64, fd: u32, buffer: u64) {
+    let good = ControlBlock {
+        opcode: PREAD,
+        fd,
+        buffer,
+        bytes: 4096,
+        ..ControlBlock::default()
+    };
+    let bad = ControlBlock {
+        reserved: 1,
+        ..good.clone()
+    };
+    let list = [&raw const good, &raw const bad];
+    // SAFETY: both blocks live until the result has been collected.
+    let taken = unsafe { libc::syscall(libc::SYS_io_submit, context, 2, list.as_ptr()) };
+    assert_eq!(taken, 1);
+    collect(context, std::slice::from_ref(&good));
+}
+
+// ---- Mapped files ----
+
+fn map(file: &File, bytes: usize) -> *mut libc::c_void {
+    // SAFETY: a new mapping of a file that nobody truncates.
+    let map = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
+    assert_ne!(map, libc::MAP_FAILED);
+    map
+}
+
+fn faults(folder: &Path) {
+    const PAGES: usize = 4096;
+    let file = filled(&folder.join("mapped.dat"), PAGES * PAGE);
+    let map = map(&file, PAGES * PAGE);
+    evict(&file, map, PAGES);
+    // SAFETY: advice about our own mapping.
+    assert_eq!(
+        unsafe { libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM) },
+        0
+    );
+    ready();
+    let mut sum = 0u64;
+    for round in 0..2 {
+        for page in scattered(PAGES, 300) {
+            let mut resident = 0u8;
+            // SAFETY: one page of the mapping.
+            let value = unsafe {
+                let at = map.byte_add(page * PAGE);
+                assert_eq!(libc::mincore(at, PAGE, &mut resident), 0);
+                at.cast::<u8>().read_volatile()
+            };
+            sum += u64::from(value);
+            if resident & 1 == 0 {
+                tell(
+                    IoOp::MmapFault,
+                    i64::try_from(page * PAGE).unwrap(),
+                    PAGE,
+                    4096,
+                );
+            } else if round == 0 {
+                say("resident");
+            }
+        }
+    }
+    assert_eq!(sum, 7 * 600);
+    done();
+}
+
+// ---- Disks ----
+
+fn cold_reads(folder: &Path) {
+    const PAGES: usize = 8192;
+    let file = filled(&folder.join("cold.dat"), PAGES * PAGE);
+    let map = map(&file, PAGES * PAGE);
+    // SAFETY: advice about our own file.
+    let advised = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    assert_eq!(advised, 0);
+    evict(&file, map, PAGES);
+    let mut resident = vec![0u8; PAGES];
+    // SAFETY: one byte per page of the mapping; then the mapping is not used any more.
+    unsafe {
+        assert_eq!(libc::mincore(map, PAGES * PAGE, resident.as_mut_ptr()), 0);
+        assert_eq!(libc::munmap(map, PAGES * PAGE), 0);
+    }
+    ready();
+    let mut buffer = [0; PAGE];
+    for page in scattered(PAGES, 400) {
+        file.read_exact_at(&mut buffer, (page * PAGE) as u64)
+            .unwrap();
+        if resident[page] & 1 == 0 {
+            tell(
+                IoOp::BlockRead,
+                i64::try_from(page * PAGE).unwrap(),
+                PAGE,
+                4096,
+            );
+        }
+    }
+    done();
+}
+
+/// Half of the reads by system call, half through io_uring, where no call is under way.
+fn direct_reads(folder: &Path) {
+    let path = folder.join("direct.dat");
+    filled(&path, 64 * MIB).sync_all().unwrap();
+    let file = open_direct(&path);
+    let mut ring = IoUring::new(8).unwrap();
+    let buffer = aligned(4 * MIB);
+    ready();
+    for (round, page) in scattered(8 * MIB / PAGE, 100).enumerate() {
+        let offset = page * PAGE * 7;
+        let length = if round % 10 < 2 {
+            4 * MIB
+        } else {
+            (round % 10) * PAGE
+        };
+        if round % 2 == 0 {
+            file.read_exact_at(&mut buffer[..length], offset as u64)
+                .unwrap();
+        } else {
+            let fd = types::Fd(file.as_raw_fd());
+            let bytes = u32::try_from(length).unwrap();
+            let entry = opcode::Read::new(fd, buffer.as_mut_ptr(), bytes);
+            let result = one(&mut ring, &entry.offset(offset as u64).build());
+            assert_eq!(usize::try_from(result).unwrap(), length);
+        }
+        tell(IoOp::BlockRead, i64::try_from(offset).unwrap(), length, 0);
+    }
+    done();
+}
+
+fn synced_writes(folder: &Path) {
+    const PAGES: usize = 8192;
+    let file = filled(&folder.join("synced.dat"), PAGES * PAGE);
+    file.sync_all().unwrap();
+    ready();
+    for pages in scattered(PAGES, 200).collect::<Vec<_>>().chunks(20) {
+        for page in pages {
+            file.write_all_at(&[9; PAGE], (page * PAGE) as u64).unwrap();
+            tell(
+                IoOp::BlockWrite,
+                i64::try_from(page * PAGE).unwrap(),
+                PAGE,
+                4096,
+            );
+        }
+        file.sync_all().unwrap();
+    }
+    done();
+}
