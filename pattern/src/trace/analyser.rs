@@ -194,7 +194,8 @@ impl TraceAnalyser {
             // With more files than that, one slice per file has to be allowed.
             self.file_slices_max = FILE_SLICES_MAX.max(self.file_slices.saturating_mul(2));
         }
-        elapsed_ns / self.slice_ns
+        // Even the longest slice may end before a damaged time.
+        (elapsed_ns / self.slice_ns).min(slices_max - 1)
     }
 
     fn double_slices(&mut self) {
