@@ -58,8 +58,8 @@ impl FileCounter {
         }
     }
 
-    /// An event of the file layer, in its slice of time. `whole` follows the reads of all files.
-    pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64, whole: &mut ReuseTracker) {
+    /// An event of the file layer, in its slice of time.
+    pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64) {
         let (direction, reads) = match event.op.kind() {
             IoKind::Read => (&mut self.reads, true),
             IoKind::Write => (&mut self.writes, false),
@@ -93,7 +93,6 @@ impl FileCounter {
             slice.distinct.add(hash);
             if reads {
                 self.reuse.reference(hash);
-                whole.reference(hash);
             }
         }
     }
@@ -165,7 +164,8 @@ struct DeviceCounter {
     read: Touched,
 }
 
-fn pages(access: Access) -> impl Iterator<Item = u64> {
+/// The pages of an access, up to a bound.
+pub(crate) fn pages(access: Access) -> impl Iterator<Item = u64> {
     let first = access.offset / PAGE_BYTES;
     let last = (access.end() - 1) / PAGE_BYTES;
     first..=last.min(first + PAGES_PER_CALL_MAX - 1)
