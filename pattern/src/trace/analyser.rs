@@ -119,10 +119,11 @@ impl TraceAnalyser {
                 .get(&id)
                 .map_or_else(|| nameless(id), |&r| r.clone())
         };
+        let requests_recorded = !self.disks.is_empty();
         let mut files: Vec<FileTrace> = self
             .files
             .drain()
-            .map(|(id, file)| file.finish(record(id), started_ns, self.slice_ns))
+            .map(|(id, file)| file.finish(record(id), started_ns, self.slice_ns, requests_recorded))
             .collect();
         files.sort_by_key(|f| {
             let (reads, writes) = (&f.reads.transfers, &f.writes.transfers);

@@ -123,7 +123,14 @@ impl FileCounter {
         &mut self.slices
     }
 
-    pub(crate) fn finish(&self, file: FileRecord, started_ns: u64, slice_ns: u64) -> FileTrace {
+    /// `requests_recorded`: whether no request on behalf of this file means that there was none.
+    pub(crate) fn finish(
+        &self,
+        file: FileRecord,
+        started_ns: u64,
+        slice_ns: u64,
+        requests_recorded: bool,
+    ) -> FileTrace {
         FileTrace {
             file,
             reads: self.reads.finish(),
@@ -134,12 +141,12 @@ impl FileCounter {
             latency_by_outcome: self.reads.latency_by_outcome(),
             queue_depth: self.depth.finish(),
             reuse: self.reuse.finish(),
-            device: self.on_device(),
+            device: self.on_device(requests_recorded),
             slices: self.slices.finish(started_ns, slice_ns),
         }
     }
 
-    fn on_device(&self) -> FileOnDevice {
+    fn on_device(&self, requests_recorded: bool) -> FileOnDevice {
         let nothing = Touched::default();
         let asked = self.reads.pattern.as_ref();
         let asked = asked.map_or(&nothing, |pattern| pattern.touched());
@@ -150,7 +157,7 @@ impl FileCounter {
             writes: self.device.writes.transfers(),
             read_ahead_bytes: self.device.read_ahead_bytes,
             never_asked_bytes: self.device.read.bytes_outside(asked),
-            read_amplification: (asked_bytes > 0)
+            read_amplification: (requests_recorded && asked_bytes > 0)
                 .then(|| requested_bytes as f64 / asked_bytes as f64),
         }
     }

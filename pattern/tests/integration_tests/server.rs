@@ -175,6 +175,7 @@ fn what_the_disk_was_asked_for() {
         (source.asked_bytes, source.device_read_bytes),
         (4 * PAGE, 9 * PAGE)
     );
+    assert_eq!(source.read_amplification(), Some(9.0 / 4.0));
     let split = table.latency_by_outcome;
     assert_eq!(
         (split.hit_ns.max, split.miss_ns.min, split.miss_ns.count),
@@ -248,6 +249,10 @@ fn over_time() {
         (reads(0).bytes, 0)
     );
     assert_eq!(reads(5).distinct_bytes, 2 * PAGE);
+    assert_eq!(
+        analysis.files[0].device.read_amplification, None,
+        "not recorded"
+    );
     let reuse = &analysis.files[0].reuse;
     assert_eq!((reuse.references, reuse.first_references), (1000, 100));
     // A cache of two pages serves all but the scan and the return to the start.
