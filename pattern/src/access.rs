@@ -137,7 +137,7 @@ mod tests {
         let mut counter = PatternCounter::new(1 << 20);
         for offset in offsets {
             let bytes = BLOCK;
-            counter.add(Access { offset, bytes }, 1, 1);
+            counter.add(Access { offset, bytes }, 1);
         }
         counter.pattern().unwrap()
     }

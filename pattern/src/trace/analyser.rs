@@ -7,15 +7,17 @@ use seekscope_run::{
     BlockRequest, FileRecord, FileRole, IoEvent, IoLayer, PathState, ThreadRecord,
 };
 
-use super::calls::{CacheCounter, CallCounter};
+use super::calls::CallCounter;
 use super::depth::Depth;
 use super::disk_counter::DiskCounter;
 use super::file::FileCounter;
+use super::hash::NumberMap;
 use super::options::AnalysisOptions;
 use super::reorder::Reorder;
 use super::result::{FileTrace, FilesBeyond, TraceAnalysis};
 use super::reuse::ReuseTracker;
 use super::threads::Threads;
+use crate::CacheCounts;
 
 /// Pages that the re-use distances over all files are followed for.
 const REUSE_PAGES_MAX: usize = 16_384;
@@ -37,10 +39,10 @@ pub struct TraceAnalyser {
     file_slices: usize,
     file_slices_max: usize,
     calls: CallCounter,
-    cache: CacheCounter,
+    cache: CacheCounts,
     depth: Depth,
     reuse: ReuseTracker,
-    files: HashMap<u32, FileCounter>,
+    files: NumberMap<u32, Box<FileCounter>>,
     files_beyond: FilesBeyond,
     threads: Threads,
     disks: BTreeMap<(u32, u32), DiskCounter>,
@@ -59,10 +61,10 @@ impl TraceAnalyser {
             file_slices: 0,
             file_slices_max: FILE_SLICES_MAX,
             calls: CallCounter::new(exact_max),
-            cache: CacheCounter::new(exact_max),
+            cache: CacheCounts::default(),
             depth: Depth::default(),
-            reuse: ReuseTracker::new(REUSE_PAGES_MAX),
-            files: HashMap::new(),
+            reuse: ReuseTracker::new(REUSE_PAGES_MAX, 0),
+            files: NumberMap::default(),
             files_beyond: FilesBeyond::default(),
             threads: Threads::new(exact_max),
             disks: BTreeMap::new(),
@@ -95,7 +97,7 @@ impl TraceAnalyser {
             reads: self.calls.reads.transfers(),
             writes: self.calls.writes.transfers(),
             syncs: self.calls.syncs.sync_calls(),
-            cache: self.cache.counts(),
+            cache: self.cache,
             queue_depth: self.depth.finish(),
             reuse: self.reuse.finish(),
             files,
@@ -146,9 +148,7 @@ impl TraceAnalyser {
     fn count_call(&mut self, event: &IoEvent, started_ns: u64) {
         self.calls.add(event);
         self.threads.add(event);
-        if event.op.is_read() {
-            self.cache.add(event);
-        }
+        self.cache.add(event);
         if event.op.is_read() || event.op.is_write() {
             self.depth.add(event.t_ns, event.latency_ns);
         }
@@ -194,7 +194,8 @@ impl TraceAnalyser {
             // With more files than that, one slice per file has to be allowed.
             self.file_slices_max = FILE_SLICES_MAX.max(self.file_slices.saturating_mul(2));
         }
-        elapsed_ns / self.slice_ns
+        // Even the longest slice may end before a damaged time.
+        (elapsed_ns / self.slice_ns).min(slices_max - 1)
     }
 
     fn double_slices(&mut self) {
@@ -208,19 +209,16 @@ impl TraceAnalyser {
 }
 
 fn known_file<'a>(
-    files: &'a mut HashMap<u32, FileCounter>,
+    files: &'a mut NumberMap<u32, Box<FileCounter>>,
     file_id: u32,
     options: &AnalysisOptions,
 ) -> Option<&'a mut FileCounter> {
     if files.len() >= options.files_max && !files.contains_key(&file_id) {
         return None;
     }
-    let exact_max = options.exact_values_max;
-    Some(
-        files
-            .entry(file_id)
-            .or_insert_with(|| FileCounter::new(exact_max)),
-    )
+    let rank = files.len();
+    let new = || Box::new(FileCounter::new(options.exact_values_max, rank));
+    Some(files.entry(file_id).or_insert_with(new))
 }
 
 /// For an event whose file was not recorded.

@@ -2,7 +2,7 @@
 
 use seekscope_run::{CacheOutcome, IoEvent};
 
-use super::result::{BytesBySource, LatencyByOutcome, SyncCalls};
+use super::result::SyncCalls;
 use super::sketch::Sketch;
 use crate::{CacheCounts, Transfers};
 
@@ -98,70 +98,6 @@ impl CallCounter {
         self.reads.merge(&other.reads);
         self.writes.merge(&other.writes);
         self.syncs.merge(&other.syncs);
-    }
-}
-
-/// Reads by cache outcome.
-#[derive(Debug, Clone)]
-pub(crate) struct CacheCounter {
-    counts: CacheCounts,
-    bytes: BytesBySource,
-    hit_ns: Sketch,
-    miss_ns: Sketch,
-    waited_ns: Sketch,
-    direct_ns: Sketch,
-}
-
-impl CacheCounter {
-    pub(crate) fn new(exact_max: usize) -> Self {
-        let empty = || Sketch::new(exact_max);
-        Self {
-            counts: CacheCounts::default(),
-            bytes: BytesBySource::default(),
-            hit_ns: empty(),
-            miss_ns: empty(),
-            waited_ns: empty(),
-            direct_ns: empty(),
-        }
-    }
-
-    /// Counts a read of the file layer.
-    pub(crate) fn add(&mut self, event: &IoEvent) {
-        self.counts.add(event);
-        let bytes = event.bytes();
-        self.bytes.asked_bytes += bytes;
-        self.bytes.device_read_bytes += u64::from(event.device_read_bytes);
-        let (source, latency_ns) = match event.cache_outcome() {
-            Some(CacheOutcome::Hit) => (&mut self.bytes.hit_bytes, &mut self.hit_ns),
-            Some(CacheOutcome::Miss) => (&mut self.bytes.miss_bytes, &mut self.miss_ns),
-            Some(CacheOutcome::WaitedForOthers) => {
-                (&mut self.bytes.waited_bytes, &mut self.waited_ns)
-            }
-            Some(CacheOutcome::Direct) => (&mut self.bytes.direct_bytes, &mut self.direct_ns),
-            None => {
-                self.bytes.unknown_bytes += bytes;
-                return;
-            }
-        };
-        *source += bytes;
-        latency_ns.add(event.latency_ns);
-    }
-
-    pub(crate) fn counts(&self) -> CacheCounts {
-        self.counts
-    }
-
-    pub(crate) fn bytes(&self) -> BytesBySource {
-        self.bytes
-    }
-
-    pub(crate) fn latency(&self) -> LatencyByOutcome {
-        LatencyByOutcome {
-            hit_ns: self.hit_ns.quantiles(),
-            miss_ns: self.miss_ns.quantiles(),
-            waited_ns: self.waited_ns.quantiles(),
-            direct_ns: self.direct_ns.quantiles(),
-        }
     }
 }
 

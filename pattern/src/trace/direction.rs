@@ -1,15 +1,16 @@
 //! The pattern of one direction: a file's reads, its writes, a disk's read or write requests.
 
-use std::collections::HashMap;
+use seekscope_run::IoEvent;
 
-use super::calls::TransferCounter;
 use super::classify::{ACCESSES_MIN, kind_of};
-use super::result::{DirectionTrace, PatternShape};
+use super::hash::NumberMap;
+use super::latency::LatencyGrid;
+use super::result::{DirectionTrace, LatencyByOutcome, PatternShape};
 use super::sketch::Sketch;
 use super::steps::{Judge, Judged, Step, StepCounts};
 use super::touched::Touched;
 use crate::access::Access;
-use crate::{AccessPattern, Direction, PatternKind};
+use crate::{AccessPattern, Direction, PatternKind, Transfers};
 
 /// Threads per direction whose own steps are followed; later ones are left out.
 const THREADS_MAX: usize = 256;
@@ -27,12 +28,8 @@ pub(crate) struct PatternCounter {
     bytes: u64,
     distinct_bytes: u64,
     runs: Runs,
-    forward_gap_bytes: Sketch,
-    backward_gap_bytes: Sketch,
-    seek_distance_bytes: Sketch,
-    sequential_latency_ns: Sketch,
-    seek_latency_ns: Sketch,
-    threads: HashMap<u32, ThreadSteps>,
+    gaps: Gaps,
+    threads: NumberMap<u32, ThreadSteps>,
 }
 
 /// What an access was found to be, for whoever counts it a second time, in a slice.
@@ -43,7 +40,6 @@ pub(crate) struct Noted {
 
 impl PatternCounter {
     pub(crate) fn new(exact_max: usize) -> Self {
-        let empty = || Sketch::new(exact_max);
         Self {
             judge: Judge::default(),
             counts: StepCounts::default(),
@@ -53,17 +49,13 @@ impl PatternCounter {
             bytes: 0,
             distinct_bytes: 0,
             runs: Runs::new(exact_max),
-            forward_gap_bytes: empty(),
-            backward_gap_bytes: empty(),
-            seek_distance_bytes: empty(),
-            sequential_latency_ns: empty(),
-            seek_latency_ns: empty(),
-            threads: HashMap::new(),
+            gaps: Gaps::new(exact_max),
+            threads: NumberMap::default(),
         }
     }
 
     /// The next access in order of start.
-    pub(crate) fn add(&mut self, access: Access, tid: u32, latency_ns: u64) -> Noted {
+    pub(crate) fn add(&mut self, access: Access, tid: u32) -> Noted {
         let judged = self.judge.next(access);
         self.counts.add(&judged);
         let new_bytes = self.touched.add(access.offset, access.end());
@@ -74,26 +66,12 @@ impl PatternCounter {
         self.runs
             .add(access.bytes, judged.step.is_some_and(Step::is_contiguous));
         if let Some(step) = judged.step {
-            self.add_step(step, latency_ns);
+            self.gaps.add(step);
         }
         if self.threads.len() < THREADS_MAX || self.threads.contains_key(&tid) {
             self.threads.entry(tid).or_default().add(access);
         }
         Noted { judged, new_bytes }
-    }
-
-    fn add_step(&mut self, step: Step, latency_ns: u64) {
-        if step.gap_is_backward {
-            self.backward_gap_bytes.add(step.gap_bytes);
-        } else if !step.is_contiguous() {
-            self.forward_gap_bytes.add(step.gap_bytes);
-        }
-        if step.is_sequential() {
-            self.sequential_latency_ns.add(latency_ns);
-        } else {
-            self.seek_latency_ns.add(latency_ns);
-            self.seek_distance_bytes.add(step.distance_bytes);
-        }
     }
 
     pub(crate) fn touched(&self) -> &Touched {
@@ -109,8 +87,7 @@ impl PatternCounter {
         let kind = kind_of(counts.accesses, &counts.evidence());
         let backward_share = counts.share(counts.backward);
         let (run_accesses, run_bytes) = self.runs.finish();
-        let mut seek_bytes = self.forward_gap_bytes.clone();
-        seek_bytes.merge(&self.backward_gap_bytes);
+        let seek_bytes = self.gaps.all();
         let stride = self.judge.stride_bytes();
         Some(AccessPattern {
             kind,
@@ -137,7 +114,7 @@ impl PatternCounter {
         })
     }
 
-    fn shape(&self) -> PatternShape {
+    fn shape(&self, latencies: &LatencyGrid) -> PatternShape {
         let (run_accesses, run_bytes) = self.runs.finish();
         let busy = self
             .threads
@@ -151,11 +128,11 @@ impl PatternCounter {
         PatternShape {
             run_accesses: run_accesses.distribution(),
             run_bytes: run_bytes.distribution(),
-            forward_gap_bytes: self.forward_gap_bytes.distribution(),
-            backward_gap_bytes: self.backward_gap_bytes.distribution(),
-            seek_distance_bytes: self.seek_distance_bytes.distribution(),
-            sequential_latency_ns: self.sequential_latency_ns.quantiles(),
-            seek_latency_ns: self.seek_latency_ns.quantiles(),
+            forward_gap_bytes: self.gaps.forward().distribution(),
+            backward_gap_bytes: self.gaps.backward.distribution(),
+            seek_distance_bytes: self.gaps.seeks().distribution(),
+            sequential_latency_ns: latencies.sequential().quantiles(),
+            seek_latency_ns: latencies.seeks().quantiles(),
             evidence: self.counts.evidence(),
             threads: busy.clone().count() as u64,
             sequential_threads: busy.filter(|t| alone(t) >= SEQUENTIAL_THREAD_SHARE).count() as u64,
@@ -167,7 +144,10 @@ impl PatternCounter {
 /// Calls of one direction and, once one of them transferred a byte, their pattern.
 pub(crate) struct DirectionCounter {
     exact_max: usize,
-    pub(crate) transfers: TransferCounter,
+    calls: u64,
+    bytes: u64,
+    errors: u64,
+    latencies: LatencyGrid,
     pub(crate) pattern: Option<Box<PatternCounter>>,
 }
 
@@ -175,24 +155,99 @@ impl DirectionCounter {
     pub(crate) fn new(exact_max: usize) -> Self {
         Self {
             exact_max,
-            transfers: TransferCounter::new(exact_max),
+            calls: 0,
+            bytes: 0,
+            errors: 0,
+            latencies: LatencyGrid::default(),
             pattern: None,
         }
     }
 
-    pub(crate) fn note(&mut self, access: Access, tid: u32, latency_ns: u64) -> Noted {
+    /// The next call or request in order of start, with what it accessed, if anything.
+    pub(crate) fn add(&mut self, event: &IoEvent, access: Option<Access>) -> Option<Noted> {
         let exact_max = self.exact_max;
-        self.pattern
-            .get_or_insert_with(|| Box::new(PatternCounter::new(exact_max)))
-            .add(access, tid, latency_ns)
+        self.calls += 1;
+        self.bytes += event.bytes();
+        self.errors += u64::from(event.result < 0);
+        let noted = access.map(|access| {
+            self.pattern
+                .get_or_insert_with(|| Box::new(PatternCounter::new(exact_max)))
+                .add(access, event.tid)
+        });
+        let step = noted.as_ref().and_then(|noted| noted.judged.step);
+        let outcome = event.cache_outcome();
+        self.latencies
+            .add(outcome, step, event.latency_ns, exact_max);
+        noted
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(crate) fn latency_by_outcome(&self) -> LatencyByOutcome {
+        self.latencies.by_outcome()
     }
 
     pub(crate) fn finish(&self) -> DirectionTrace {
         DirectionTrace {
-            transfers: self.transfers.transfers(),
+            transfers: Transfers {
+                calls: self.calls,
+                bytes: self.bytes,
+                errors: self.errors,
+                latency_ns: self.latencies.all().quantiles(),
+            },
             pattern: self.pattern.as_ref().and_then(|p| p.pattern()),
-            shape: self.pattern.as_ref().map(|p| p.shape()),
+            shape: self.pattern.as_ref().map(|p| p.shape(&self.latencies)),
         }
+    }
+}
+
+/// Every gap that is not 0 is in exactly one of these.
+struct Gaps {
+    /// Forward, inside the sequential window.
+    small: Sketch,
+    /// Forward, beyond it.
+    far: Sketch,
+    backward: Sketch,
+}
+
+impl Gaps {
+    fn new(exact_max: usize) -> Self {
+        Self {
+            small: Sketch::new(exact_max),
+            far: Sketch::new(exact_max),
+            backward: Sketch::new(exact_max),
+        }
+    }
+
+    fn add(&mut self, step: Step) {
+        match () {
+            () if step.is_contiguous() => return,
+            () if step.gap_is_backward => &mut self.backward,
+            () if step.is_sequential() => &mut self.small,
+            () => &mut self.far,
+        }
+        .add(step.gap_bytes);
+    }
+
+    fn forward(&self) -> Sketch {
+        let mut sum = self.small.clone();
+        sum.merge(&self.far);
+        sum
+    }
+
+    /// Of the steps that are not sequential.
+    fn seeks(&self) -> Sketch {
+        let mut sum = self.far.clone();
+        sum.merge(&self.backward);
+        sum
+    }
+
+    fn all(&self) -> Sketch {
+        let mut sum = self.forward();
+        sum.merge(&self.backward);
+        sum
     }
 }
 
@@ -200,7 +255,7 @@ impl DirectionCounter {
 struct Runs {
     accesses: Sketch,
     bytes: Sketch,
-    /// The run under way.
+    /// The run under way: accesses, bytes.
     current: (u64, u64),
 }
 

@@ -42,12 +42,9 @@ impl DiskCounter {
             IoKind::Sync => return self.flushes.add(event),
             IoKind::Discard => return self.discards.add(event),
         };
-        direction.transfers.add(event);
         purpose.add(event);
-        if let bytes @ 1.. = event.bytes() {
-            let offset = request.sector.saturating_mul(SECTOR_BYTES);
-            direction.note(Access { offset, bytes }, event.tid, event.latency_ns);
-        }
+        let (offset, bytes) = (request.sector.saturating_mul(SECTOR_BYTES), event.bytes());
+        direction.add(event, (bytes > 0).then_some(Access { offset, bytes }));
     }
 
     pub(crate) fn finish(&self, major: u32, minor: u32) -> DiskTrace {

@@ -55,17 +55,9 @@ impl DistinctPages {
     }
 }
 
-/// SplitMix64's finaliser: every bit of page and file reaches every bit of the hash.
-#[inline]
-pub(crate) fn page_hash(file_id: u32, page: u64) -> u64 {
-    let mut z = page ^ u64::from(file_id).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::hash::page_hash;
     use super::*;
 
     #[test]

@@ -2,18 +2,22 @@
 
 use seekscope_run::{FileRecord, IoEvent, IoFlags, IoKind};
 
-use super::calls::{CacheCounter, TransferCounter};
+use super::calls::TransferCounter;
 use super::depth::Depth;
 use super::direction::DirectionCounter;
-use super::distinct::page_hash;
-use super::result::{FileOnDevice, FileTrace};
+use super::hash::page_hash;
+use super::result::{BytesBySource, FileOnDevice, FileTrace};
 use super::reuse::ReuseTracker;
 use super::slices::Slices;
 use super::touched::{PAGE_BYTES, Touched};
+use crate::CacheCounts;
 use crate::access::Access;
 
 /// Pages that the re-use distances of one file are followed for.
 const REUSE_PAGES_MAX: usize = 2048;
+
+/// Files that begin with every page being followed; later ones with one in eight.
+const FULL_RATE_FILES: usize = 64;
 
 /// Pages of one call that count as touched in slices and as re-used: 16 MiB. A longer call is
 /// counted as if it ended there, so that no event costs more than a bounded time.
@@ -24,7 +28,8 @@ pub(crate) struct FileCounter {
     reads: DirectionCounter,
     writes: DirectionCounter,
     syncs: TransferCounter,
-    cache: CacheCounter,
+    cache: CacheCounts,
+    by_source: BytesBySource,
     depth: Depth,
     reuse: ReuseTracker,
     device: DeviceCounter,
@@ -32,14 +37,17 @@ pub(crate) struct FileCounter {
 }
 
 impl FileCounter {
-    pub(crate) fn new(exact_max: usize) -> Self {
+    /// `rank`: how many files came before this one.
+    pub(crate) fn new(exact_max: usize, rank: usize) -> Self {
+        let rate_log2 = if rank < FULL_RATE_FILES { 0 } else { 3 };
         Self {
             reads: DirectionCounter::new(exact_max),
             writes: DirectionCounter::new(exact_max),
             syncs: TransferCounter::new(exact_max),
-            cache: CacheCounter::new(exact_max),
+            cache: CacheCounts::default(),
+            by_source: BytesBySource::default(),
             depth: Depth::default(),
-            reuse: ReuseTracker::new(REUSE_PAGES_MAX),
+            reuse: ReuseTracker::new(REUSE_PAGES_MAX, rate_log2),
             device: DeviceCounter {
                 reads: TransferCounter::new(exact_max),
                 writes: TransferCounter::new(exact_max),
@@ -61,7 +69,6 @@ impl FileCounter {
                 return;
             }
         };
-        direction.transfers.add(event);
         self.depth.add(event.t_ns, event.latency_ns);
         let slice = self.slices.at(slice);
         let slice = if reads {
@@ -73,11 +80,13 @@ impl FileCounter {
         slice.add_call(event);
         if reads {
             self.cache.add(event);
+            self.by_source.add(event);
         }
-        let Some(access) = Access::of(event) else {
+        let access = Access::of(event);
+        let noted = direction.add(event, access);
+        let (Some(access), Some(noted)) = (access, noted) else {
             return;
         };
-        let noted = direction.note(access, event.tid, event.latency_ns);
         slice.add_access(access, &noted);
         for page in pages(access) {
             let hash = page_hash(event.file_id, page);
@@ -121,9 +130,9 @@ impl FileCounter {
             reads: self.reads.finish(),
             writes: self.writes.finish(),
             syncs: self.syncs.sync_calls(),
-            cache: self.cache.counts(),
-            read_bytes_by_source: self.cache.bytes(),
-            latency_by_outcome: self.cache.latency(),
+            cache: self.cache,
+            read_bytes_by_source: self.by_source,
+            latency_by_outcome: self.reads.latency_by_outcome(),
             queue_depth: self.depth.finish(),
             reuse: self.reuse.finish(),
             device: self.on_device(),
@@ -135,7 +144,7 @@ impl FileCounter {
         let nothing = Touched::default();
         let asked = self.reads.pattern.as_ref();
         let asked = asked.map_or(&nothing, |pattern| pattern.touched());
-        let asked_bytes = self.reads.transfers.bytes();
+        let asked_bytes = self.reads.bytes();
         let requested_bytes = self.device.reads.bytes();
         FileOnDevice {
             reads: self.device.reads.transfers(),

@@ -1,6 +1,6 @@
 //! The commonest of many numbers, in bounded space.
 
-use std::collections::HashMap;
+use super::hash::NumberMap;
 
 /// Different numbers counted at once.
 const KEPT_MAX: usize = 256;
@@ -9,7 +9,7 @@ const KEPT_MAX: usize = 256;
 /// 256 different numbers, and afterwards too low by at most 1/257 of all that was added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frequent {
-    counts: HashMap<i64, u64>,
+    counts: NumberMap<i64, u64>,
     top: Option<(i64, u64)>,
 }
 

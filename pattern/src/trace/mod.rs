@@ -10,6 +10,8 @@ mod disk_counter;
 mod distinct;
 mod file;
 mod frequent;
+mod hash;
+mod latency;
 pub(crate) mod options;
 mod reorder;
 pub(crate) mod result;

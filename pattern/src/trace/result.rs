@@ -83,7 +83,7 @@ pub struct PatternShape {
     pub forward_gap_bytes: Distribution,
     /// |g| of the steps with g < 0, bytes.
     pub backward_gap_bytes: Distribution,
-    /// |oᵢ₊₁ - oᵢ| of the steps that are not sequential, bytes.
+    /// |g| of the steps that are not sequential, bytes.
     pub seek_distance_bytes: Distribution,
     /// Latency of the accesses that ended a sequential step, ns.
     pub sequential_latency_ns: Quantiles,

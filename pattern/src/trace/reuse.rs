@@ -3,28 +3,24 @@
 //! Stack distances (Mattson and others, 1970) over a spatial sample of pages as in SHARDS
 //! (Waldspurger and others, FAST 2015): a page is followed if its hash falls below a bound, so all
 //! its references are; a distance counted among followed pages is divided by the rate R, and every
-//! reference stands for 1/R. R starts at 1 and is halved whenever more pages would have to be
+//! reference stands for 1/R. R starts at 1 (1/8 for files after the first 64) and is halved whenever more pages would have to be
 //! followed than `pages_max`, or too many references have been followed at this rate. What the
 //! sample over- or undershoots the true number of references by is taken as hits at the smallest
 //! distance (SHARDS-adj). The paper reports a mean absolute error of the miss ratio of about 0.006
 //! with 8,192 pages and 0.02 with 1,024; the tests here hold 2,048 pages to 0.05.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
 use serde::{Deserialize, Serialize};
 
+use super::hash::NumberMap;
 use super::sketch::{bucket_of, bucket_range};
 use super::touched::PAGE_BYTES;
 
 /// Distances are kept to 2^-5 of an octave.
 const DISTANCE_BITS: u32 = 5;
 
-/// References followed at one rate, unless fewer than [`PAGES_MIN`] pages are followed.
-const REFERENCES_MAX: u64 = 1 << 19;
-
-/// With so few pages a smaller sample would tell too little.
-const PAGES_MIN: usize = 256;
+/// References followed at one rate while 256 pages are; with half the pages four times as many,
+/// because a smaller sample tells less.
+const REFERENCES_OF_256_PAGES: u64 = 1 << 19;
 
 /// How much else was read between two reads of the same 4 KiB page.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -68,7 +64,7 @@ pub(crate) struct ReuseTracker {
     rate_log2: u32,
     followed_at_rate: u64,
     /// When each page was last referenced, by hash.
-    last: HashMap<u64, u32, BuildHasherDefault<AlreadyHashed>>,
+    last: NumberMap<u64, u32>,
     marks: Marks,
     references: u64,
     /// Weights: how many references the sampled ones stand for.
@@ -78,13 +74,13 @@ pub(crate) struct ReuseTracker {
 }
 
 impl ReuseTracker {
-    /// Follows at most `pages_max` pages at once.
-    pub(crate) fn new(pages_max: usize) -> Self {
+    /// Follows at most `pages_max` pages at once, and 2^-`rate_log2` of them to begin with.
+    pub(crate) fn new(pages_max: usize, rate_log2: u32) -> Self {
         Self {
             pages_max,
-            rate_log2: 0,
+            rate_log2,
             followed_at_rate: 0,
-            last: HashMap::default(),
+            last: NumberMap::default(),
             marks: Marks::default(),
             references: 0,
             first: 0,
@@ -119,7 +115,10 @@ impl ReuseTracker {
             }
         }
         self.followed_at_rate += 1;
-        let tired = self.followed_at_rate > REFERENCES_MAX && self.last.len() > PAGES_MIN;
+        let pages = self.last.len() as u64;
+        let tired = self.followed_at_rate.saturating_mul(pages * pages)
+            > REFERENCES_OF_256_PAGES * 256 * 256
+            && self.followed_at_rate > REFERENCES_OF_256_PAGES;
         if (self.last.len() > self.pages_max || tired) && self.rate_log2 < 30 {
             self.rate_log2 += 1;
             self.followed_at_rate = 0;
@@ -192,7 +191,7 @@ impl Marks {
 
     /// Forgets all; marks the times below `count`, and makes room for as many again and more.
     fn restart(&mut self, count: u32) {
-        let room = (4 * count as usize).max(1024).next_power_of_two();
+        let room = (4 * count as usize).max(64).next_power_of_two();
         self.tree.clear();
         self.tree.resize(room, 0);
         for i in 1..room {
@@ -239,29 +238,9 @@ impl Marks {
     }
 }
 
-/// For keys that are hashes already.
-#[derive(Default)]
-struct AlreadyHashed(u64);
-
-impl Hasher for AlreadyHashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::distinct::page_hash;
+    use super::super::hash::page_hash;
     use super::*;
     use seekscope_stats::SplitMix64;
 
@@ -292,7 +271,7 @@ mod tests {
     }
 
     fn tracked(references: &[u64], pages_max: usize) -> ReuseDistances {
-        let mut tracker = ReuseTracker::new(pages_max);
+        let mut tracker = ReuseTracker::new(pages_max, 0);
         for &page in references {
             tracker.reference(page_hash(1, page));
         }

@@ -10,10 +10,12 @@ use super::result::{Distribution, Octave};
 #[derive(Debug, Clone)]
 pub(crate) struct Sketch<const SUB_BITS: u32 = 6> {
     exact_max: usize,
+    /// Empty once there are buckets.
     exact: Vec<u64>,
     /// Counts of the buckets from `first_bucket` on; empty while values are kept.
     buckets: Vec<u32>,
     first_bucket: usize,
+    /// Of the values in buckets: how many, and so on.
     count: u64,
     sum: u128,
     min: u64,
@@ -49,11 +51,8 @@ impl<const SUB_BITS: u32> Sketch<SUB_BITS> {
         }
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, value: u64) {
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
         if self.buckets.is_empty() {
             if self.exact.len() < self.exact_max {
                 self.exact.push(value);
@@ -61,14 +60,10 @@ impl<const SUB_BITS: u32> Sketch<SUB_BITS> {
             }
             self.leave_exact();
         }
-        self.add_to_bucket(bucket_of(value, SUB_BITS), 1);
+        self.add_to_buckets(value);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.sum += other.sum;
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
         let both_exact = self.buckets.is_empty() && other.buckets.is_empty();
         if both_exact && self.exact.len() + other.exact.len() <= self.exact_max {
             self.exact.extend(&other.exact);
@@ -76,19 +71,31 @@ impl<const SUB_BITS: u32> Sketch<SUB_BITS> {
         }
         self.leave_exact();
         for &value in &other.exact {
-            self.add_to_bucket(bucket_of(value, SUB_BITS), 1);
+            self.add_to_buckets(value);
         }
         for (i, &count) in other.buckets.iter().enumerate() {
             if count > 0 {
                 self.add_to_bucket(other.first_bucket + i, count);
             }
         }
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
     }
 
     fn leave_exact(&mut self) {
         for value in std::mem::take(&mut self.exact) {
-            self.add_to_bucket(bucket_of(value, SUB_BITS), 1);
+            self.add_to_buckets(value);
         }
+    }
+
+    fn add_to_buckets(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.add_to_bucket(bucket_of(value, SUB_BITS), 1);
     }
 
     fn add_to_bucket(&mut self, bucket: usize, count: u32) {

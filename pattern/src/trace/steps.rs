@@ -20,8 +20,6 @@ pub(crate) struct Step {
     pub(crate) gap_bytes: u64,
     /// The other starts before the one ended.
     pub(crate) gap_is_backward: bool,
-    /// Bytes between the two starts.
-    pub(crate) distance_bytes: u64,
     pub(crate) backward: bool,
 }
 
@@ -30,7 +28,6 @@ impl Step {
         Self {
             gap_bytes: after.offset.abs_diff(before.end()),
             gap_is_backward: after.offset < before.end(),
-            distance_bytes: after.offset.abs_diff(before.offset),
             backward: after.offset < before.offset,
         }
     }

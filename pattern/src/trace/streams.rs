@@ -36,8 +36,10 @@ pub(crate) struct Streams {
     newest: usize,
     /// The last stream that was continued.
     continued: usize,
-    /// Streams that took turns in the current window, a bit each.
-    turns: u64,
+    /// Streams that took a turn in the current window, and those that took two: once happens by
+    /// chance.
+    turned: u64,
+    turned_twice: u64,
     window: u32,
     /// How many windows saw so many streams take turns.
     windows: [u32; STREAMS_MAX + 1],
@@ -53,7 +55,8 @@ impl Default for Streams {
             hand: 0,
             newest: 0,
             continued: 0,
-            turns: 0,
+            turned: 0,
+            turned_twice: 0,
             window: 0,
             windows: [0; STREAMS_MAX + 1],
         }
@@ -122,7 +125,8 @@ impl Streams {
     fn note_turn(&mut self, stream: usize) {
         self.used |= 1 << stream;
         if stream != self.continued && self.accesses[stream] >= 2 {
-            self.turns |= 1 << stream | 1 << self.continued;
+            self.turned_twice |= self.turned & 1 << stream;
+            self.turned |= 1 << stream;
         }
         self.continued = stream;
     }
@@ -140,9 +144,10 @@ impl Streams {
     }
 
     fn close_window(&mut self) {
-        self.windows[self.turns.count_ones() as usize] += 1;
+        self.windows[self.turned_twice.count_ones() as usize] += 1;
         self.window = 0;
-        self.turns = 0;
+        self.turned = 0;
+        self.turned_twice = 0;
     }
 
     /// Streams that take turns: the median over windows of 256 accesses, at least 1.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use seekscope_run::{FileRecord, FileRole, IoEvent, ThreadRecord};
 
 use super::calls::CallCounter;
+use super::hash::NumberMap;
 use super::result::{RoleTrace, ThreadTrace};
 use super::roles::{Behaviour, ThreadRole};
 
@@ -18,7 +19,7 @@ const FILES_WRITTEN_MAX: usize = 4;
 /// All threads while the trace is read.
 pub(crate) struct Threads {
     exact_max: usize,
-    by_id: HashMap<u32, ThreadCounter>,
+    by_id: NumberMap<u32, ThreadCounter>,
 }
 
 struct ThreadCounter {
@@ -32,7 +33,7 @@ impl Threads {
     pub(crate) fn new(exact_max: usize) -> Self {
         Self {
             exact_max,
-            by_id: HashMap::new(),
+            by_id: NumberMap::default(),
         }
     }
 

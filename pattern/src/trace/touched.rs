@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use super::hash::NumberMap;
+
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Stretches kept exactly before pages take over.
-const STRETCHES_MAX: usize = 1024;
+const STRETCHES_MAX: usize = 64;
 
-/// Pages a chunk of the bitmap covers, as a power of two: 4 KiB of memory.
-const CHUNK_PAGES_LOG2: u32 = 15;
-const CHUNK_WORDS: usize = 1 << (CHUNK_PAGES_LOG2 - 6);
-
-/// Chunks before pages become twice as large: 1 MiB of memory, 32 GiB of file at 4 KiB.
-const CHUNKS_MAX: usize = 256;
+/// Words of 64 pages before pages become twice as large: about 2 MiB of memory, 16 GiB of file at
+/// 4 KiB.
+const WORDS_MAX: usize = 65_536;
 
 /// Exact stretches while there are few; then a bitmap of 4 KiB pages, or larger ones when the
 /// places touched lie too far apart. In the bitmap a page counts whole once any byte of it is
@@ -29,7 +28,7 @@ pub(crate) struct Touched {
 #[derive(Debug, Clone)]
 struct Bitmap {
     page_log2: u32,
-    chunks: BTreeMap<u64, Box<[u64; CHUNK_WORDS]>>,
+    words: NumberMap<u64, u64>,
 }
 
 impl Touched {
@@ -51,7 +50,7 @@ impl Touched {
         if self.stretches.len() > STRETCHES_MAX {
             let mut bitmap = Bitmap {
                 page_log2: PAGE_BYTES.trailing_zeros(),
-                chunks: BTreeMap::new(),
+                words: NumberMap::default(),
             };
             for (start, end) in std::mem::take(&mut self.stretches) {
                 bitmap.add(start, end);
@@ -126,61 +125,47 @@ impl Bitmap {
         let (first, last) = (start >> self.page_log2, (end - 1) >> self.page_log2);
         let mut page = first;
         while page <= last {
-            let chunk = self
-                .chunks
-                .entry(page >> CHUNK_PAGES_LOG2)
-                .or_insert_with(|| Box::new([0; CHUNK_WORDS]));
-            let word_first = page >> 6 << 6;
-            let word_last = last.min(word_first | 63);
-            let mask = (u64::MAX << (page & 63)) & (u64::MAX >> (63 - (word_last & 63)));
-            let word = &mut chunk[(page >> 6) as usize & (CHUNK_WORDS - 1)];
+            let last_here = last.min(page | 63);
+            let mask = (u64::MAX << (page & 63)) & (u64::MAX >> (63 - (last_here & 63)));
+            let word = self.words.entry(page >> 6).or_default();
             new_pages += u64::from((mask & !*word).count_ones());
             *word |= mask;
-            let Some(next) = word_last.checked_add(1) else {
+            let Some(next) = last_here.checked_add(1) else {
                 break;
             };
             page = next;
         }
         let new_bytes = new_pages << self.page_log2;
-        while self.chunks.len() > CHUNKS_MAX {
+        while self.words.len() > WORDS_MAX {
             self.double_pages();
         }
         new_bytes
     }
 
     fn double_pages(&mut self) {
-        let old = std::mem::take(&mut self.chunks);
-        for (index, words) in old {
-            let half = if index % 2 == 0 { 0 } else { CHUNK_WORDS / 2 };
-            let chunk = self
-                .chunks
-                .entry(index / 2)
-                .or_insert_with(|| Box::new([0; CHUNK_WORDS]));
-            for (i, pair) in words.chunks_exact(2).enumerate() {
-                chunk[half + i] = halve(pair[0]) | halve(pair[1]) << 32;
-            }
+        let old = std::mem::take(&mut self.words);
+        for (index, word) in old {
+            *self.words.entry(index / 2).or_default() |= halve(word) << (index % 2 * 32);
         }
         self.page_log2 += 1;
     }
 
     fn ranges(&self) -> Vec<(u64, u64)> {
+        let mut words: Vec<(u64, u64)> = self.words.iter().map(|(&i, &word)| (i, word)).collect();
+        words.sort_unstable();
         let mut ranges: Vec<(u64, u64)> = Vec::new();
-        for (&index, words) in &self.chunks {
-            for (i, &word) in words.iter().enumerate() {
-                let mut rest = word;
-                while rest != 0 {
-                    let bit = rest.trailing_zeros();
-                    let length = (rest >> bit).trailing_ones();
-                    let page = (index << CHUNK_PAGES_LOG2) + (i as u64) * 64 + u64::from(bit);
-                    let from = page << self.page_log2;
-                    let to = from.saturating_add(u64::from(length) << self.page_log2);
-                    match ranges.last_mut() {
-                        Some(last) if last.1 == from => last.1 = to,
-                        _ => ranges.push((from, to)),
-                    }
-                    let upto = bit + length;
-                    rest = if upto == 64 { 0 } else { rest >> upto << upto };
+        for (index, mut rest) in words {
+            while rest != 0 {
+                let bit = rest.trailing_zeros();
+                let length = (rest >> bit).trailing_ones();
+                let from = ((index << 6) + u64::from(bit)) << self.page_log2;
+                let to = from.saturating_add(u64::from(length) << self.page_log2);
+                match ranges.last_mut() {
+                    Some(last) if last.1 == from => last.1 = to,
+                    _ => ranges.push((from, to)),
                 }
+                let upto = bit + length;
+                rest = if upto == 64 { 0 } else { rest >> upto << upto };
             }
         }
         ranges
@@ -233,10 +218,10 @@ mod tests {
         assert_eq!(new_bytes, pages.len() as u64 * PAGE_BYTES);
         let ranges = touched.ranges();
         assert_eq!(ranges.iter().map(|(a, b)| b - a).sum::<u64>(), new_bytes);
-        for _ in 0..20_000 {
+        for _ in 0..100_000 {
             let start = rng.next_u64();
             touched.add(start, start.saturating_add(100));
-            assert!(touched.bitmap.as_ref().unwrap().chunks.len() <= CHUNKS_MAX);
+            assert!(touched.bitmap.as_ref().unwrap().words.len() <= WORDS_MAX);
         }
         assert!(touched.ranges().is_sorted());
     }
