@@ -42,7 +42,7 @@ pub(crate) fn table_text(table: &Table, width: u16) -> String {
 /// broken, as long as enough room is left for it.
 fn keep_words_whole(table: &Table, out: &mut comfy_table::Table, width: u16) {
     const PADDING: usize = 2;
-    const FIRST_COLUMN_MIN: usize = 18;
+    const FIRST_COLUMN_MIN: usize = 12;
     let needed = |index: usize| {
         let cells = table.rows.iter().filter_map(|row| match row {
             Row::Group(_) => None,
@@ -57,7 +57,8 @@ fn keep_words_whole(table: &Table, out: &mut comfy_table::Table, width: u16) {
     let prose = table.words == table.columns.len();
     let others: Vec<usize> = (1..table.columns.len()).map(needed).collect();
     let left = usize::from(width).checked_sub(others.iter().sum());
-    if prose || left.is_none_or(|left| left < FIRST_COLUMN_MIN) {
+    let first_column = || needed(0).min(FIRST_COLUMN_MIN);
+    if prose || left.is_none_or(|left| left < first_column()) {
         return;
     }
     for (index, needed) in (1..).zip(others) {

@@ -110,10 +110,10 @@ fn went_to_disk(file: &FileTrace) -> Option<String> {
     if known == 0 {
         return None;
     }
-    let mut text = format!(
-        "{} went to the disk",
-        share(file.cache.misses + file.cache.direct)
-    );
+    let mut text = match file.cache.misses + file.cache.direct {
+        0 => "none went to the disk".to_string(),
+        count => format!("{} went to the disk", share(count)),
+    };
     if file.cache.waited_for_others > 0 {
         let waited = share(file.cache.waited_for_others);
         text.push_str(&format!(", {waited} waited for bytes already on their way"));

@@ -7,8 +7,9 @@ use seekscope_run::{Outcome, RunError};
 use crate::trace_sample::{TraceSample, trace};
 use crate::{assert_closed, assert_harmless, first_line};
 
+/// Empty when it cannot be made, which no test takes for a page.
 fn page(sample: &TraceSample) -> String {
-    sample.html().unwrap()
+    sample.html().unwrap_or_default()
 }
 
 #[test]
@@ -108,5 +109,6 @@ fn a_trace_of_nothing_is_still_a_report() {
 #[test]
 fn the_same_trace_gives_the_same_report() {
     let sample = trace(2_000, false);
-    assert!(page(&sample) == page(&sample));
+    let first = page(&sample);
+    assert!(first.len() > 10_000 && first == page(&sample));
 }

@@ -111,7 +111,7 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
             "read by the disk",
             "of it read ahead",
             "never asked for",
-            "disk per byte asked",
+            "disk per byte",
             "written by the disk",
         ],
     );

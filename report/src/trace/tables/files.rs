@@ -66,16 +66,7 @@ fn read_row(file: &FileTrace) -> [Cell; 9] {
 /// Files that are written or brought to safety, `rows` of them.
 pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
     let columns = [
-        "file",
-        "role",
-        "writes",
-        "written",
-        "pattern",
-        "sequential",
-        "p50",
-        "p99",
-        "syncs",
-        "sync p50",
+        "file", "role", "writes", "written", "pattern", "p50", "p99", "syncs", "sync p50",
         "sync p99",
     ];
     let mut table = Table::new(2, &columns);
@@ -88,7 +79,7 @@ pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Opt
     table.or_nothing()
 }
 
-fn write_row(file: &FileTrace) -> [Cell; 11] {
+fn write_row(file: &FileTrace) -> [Cell; 10] {
     let pattern = file.writes.pattern.as_ref();
     let [p50, p99] = p50_p99(&file.writes.transfers.latency_ns);
     let [sync_p50, sync_p99] = p50_p99(&file.syncs.latency_ns);
@@ -98,7 +89,6 @@ fn write_row(file: &FileTrace) -> [Cell; 11] {
         format_count(file.writes.transfers.calls).into(),
         format_bytes(file.writes.transfers.bytes).into(),
         pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
-        Cell::or(pattern.map(|p| format_share(p.sequential_share)), UNKNOWN),
         p50,
         p99,
         format_count(file.syncs.calls).into(),

@@ -37,16 +37,9 @@ pub(in super::super) fn threads(input: &TraceReportInput<'_>, rows: usize) -> Op
     let mut table = Table::new(2, &columns);
     for thread in input.analysis.threads.iter().take(rows) {
         let calls = call_cells(&thread.reads, &thread.writes, &thread.syncs);
-        let told_by = if thread.role_from_name {
-            "name"
-        } else {
-            "behaviour"
-        };
-        let first: [Cell; 3] = [
-            name(thread).into(),
-            thread.role.name().into(),
-            told_by.into(),
-        ];
+        let guessed = if thread.role_from_name { "" } else { "?" };
+        let role = format!("{}{guessed}", thread.role.name());
+        let first: [Cell; 2] = [name(thread).into(), role.into()];
         table.row(first.into_iter().chain(calls));
     }
     table.or_nothing()
