@@ -26,7 +26,6 @@ const FIGURES = [
 ];
 
 const shared = setUp();
-});
 
 describe("a report of a whole disk run", () => {
   let report;

@@ -21,7 +21,6 @@ const OPEN_LIMIT_MS = 20_000;
 const ZOOM_LIMIT_MS = 3_000;
 
 const shared = setUp();
-});
 
 const mean = (values) => values.reduce((a, b) => a + b, 0) / values.length;
 const spread = (values) => Math.max(...values) - Math.min(...values);
