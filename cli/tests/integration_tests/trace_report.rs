@@ -6,6 +6,7 @@ use seekscope_run::{
     CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, Outcome, PathState, Phase,
     RunDirectory, RunDocument, ThreadRecord, TraceCoverage, TraceFacts,
 };
+use seekscope_stats::SplitMix64;
 use serde_json::Value;
 
 use crate::schemas::assert_valid;
@@ -100,13 +101,14 @@ fn make_run(folder: &Path, killed: bool) {
             .event(&event(i, 1, IoOp::Pread, Some(i * BLOCK)))
             .unwrap();
     }
+    let mut rng = SplitMix64::new(3);
     for i in 0..100 {
         writer
             .event(&event(
                 READS + i,
                 2,
                 IoOp::Pwrite,
-                Some(i * 7919 % 100 * (1 << 20)),
+                Some(rng.below(100) << 20),
             ))
             .unwrap();
         writer

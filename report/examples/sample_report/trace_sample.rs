@@ -1,6 +1,11 @@
 //! A made-up trace: random reads of one collection, a scan of another beside it, an index that is
 //! written, a journal that is synced, and the requests that a disk got from all of that.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "made-up numbers, all small"
+)]
+
 use seekscope_pattern::{AnalysisOptions, TraceAnalyser, TraceAnalysis};
 use seekscope_report::trace::{TraceReportInput, html, terminal};
 use seekscope_run::{

@@ -2,6 +2,8 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use seekscope_run::{BlockRequest, FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState};
 
+use seekscope_stats::SplitMix64;
+
 use super::*;
 
 const START_NS: u64 = 7_000_000_000;
@@ -44,9 +46,10 @@ fn window() -> LiveWindow {
     let mut window = LiveWindow::new(START_NS);
     window.file(&record(1, "/data/collection-7.wt"));
     window.file(&record(2, "/data/\u{1b}[2Jevil.wt"));
+    let mut rng = SplitMix64::new(3);
     for i in 0..1000u64 {
         let t_ns = i * 10_000_000;
-        let mut read = event(t_ns, 1, IoOp::Pread, (i * 7919 % 1000) * BLOCK);
+        let mut read = event(t_ns, 1, IoOp::Pread, rng.below(1000) * BLOCK);
         if i % 4 != 0 {
             read.flags = IoFlags(IoFlags::WAITED | IoFlags::DEVICE_READ);
         }
@@ -130,7 +133,7 @@ fn a_rising_scan_is_a_rising_line() {
     let rows: Vec<&str> = text.lines().filter(|line| line.contains('|')).collect();
     let starts: Vec<usize> = rows
         .iter()
-        .filter_map(|row| row.split_once('|')?.1.find(|c| " \"".contains(c) == false))
+        .filter_map(|row| row.split_once('|')?.1.find(|c| !" \"".contains(c)))
         .collect();
     assert!(starts.len() > 15, "{text}");
     assert!(starts.windows(2).all(|pair| pair[0] > pair[1]), "{text}");

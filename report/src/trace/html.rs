@@ -97,25 +97,19 @@ fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
     let analysis = input.analysis;
     let seconds = (input.duration_ns() as f64 / 1e9).max(1e-9);
     let (reads, writes) = (&analysis.reads, &analysis.writes);
+    let per_s = |calls: u64| format_rate(calls as f64 / seconds);
     let mut figures = vec![
-        ("traced", format_ns(input.duration_ns())),
-        (
-            "reads per second",
-            format_rate(reads.calls as f64 / seconds),
-        ),
+        ("reads per second", per_s(reads.calls)),
         ("read", format_bytes(reads.bytes)),
     ];
     if reads.calls > 0 {
         figures.push(("median read", format_ns(reads.latency_ns.p50)));
-        figures.push(("99th percentile of reads", format_ns(reads.latency_ns.p99)));
+        figures.push(("99 % of the reads within", format_ns(reads.latency_ns.p99)));
     }
     if let Some(share) = hit_share(&analysis.cache) {
         figures.push(("of the reads from the page cache", format_share(share)));
     }
-    figures.push((
-        "writes per second",
-        format_rate(writes.calls as f64 / seconds),
-    ));
+    figures.push(("writes per second", per_s(writes.calls)));
     figures.push(("written", format_bytes(writes.bytes)));
     figures
 }

@@ -1,6 +1,6 @@
 //! What files and times are called in tables and sentences.
 
-use seekscope_pattern::{AccessPattern, CacheCounts, FileTrace, Transfers};
+use seekscope_pattern::{CacheCounts, Transfers};
 use seekscope_run::{FileRecord, PathState};
 
 use crate::escape::shortened;
@@ -23,11 +23,6 @@ pub(super) fn file_name(file: &FileRecord) -> String {
 /// [`file_name`], as short as a sentence needs it.
 pub(super) fn short_name(file: &FileRecord) -> String {
     shortened(&file_name(file), SENTENCE_NAME_CHARS)
-}
-
-/// The pattern that describes the file best: of its reads, else of its writes.
-pub(super) fn main_pattern(file: &FileTrace) -> Option<&AccessPattern> {
-    file.reads.pattern.as_ref().or(file.writes.pattern.as_ref())
 }
 
 /// Reads of which it is known where their bytes came from.

@@ -22,15 +22,15 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
             "files",
             "Files",
             "Most bytes read first. Sequential is the share of steps that go on where the last \
-             access ended, or at most 128 KiB further; p50 and p99 are of the reads, of a file \
-             that is only written of the writes.",
-            vec![tables::files(input, rows)],
+             access ended, or at most 128 KiB further. In cache is the share of reads that the \
+             page cache had.",
+            vec![tables::reads(input, rows), tables::writes(input, rows)],
         ),
         (
             "latency",
             "How long calls took",
             "A read is from the page cache when its thread neither had a disk read for it nor waited.",
-            vec![tables::latencies(input, rows), tables::syncs(input, rows)],
+            vec![tables::latencies(input, rows)],
         ),
         (
             "order",
@@ -49,7 +49,8 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
         (
             "threads",
             "Who asked",
-            "Time is the sum over calls; threads side by side count each.",
+            "Time is the sum over calls; threads side by side count each. A question mark: told by \
+             behaviour, not by the thread's name.",
             vec![tables::roles(input), tables::threads(input, rows)],
         ),
         (
@@ -59,7 +60,7 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
              request, and one request may serve many calls.",
             vec![
                 tables::disks(input),
-                tables::purposes(input),
+                tables::queues(input),
                 tables::file_and_disk(input, rows),
             ],
         ),

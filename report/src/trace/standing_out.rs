@@ -1,6 +1,8 @@
 //! What stands out, in a few plain sentences, each with the numbers it rests on.
 
-use seekscope_pattern::{FileTrace, PatternKind, PatternShape, TraceAnalysis};
+use seekscope_pattern::{
+    AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SyncCalls, TraceAnalysis,
+};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
 use super::names::{hit_share, known_outcomes, short_name, time_in};
@@ -61,11 +63,19 @@ fn capitalised(word: &str) -> String {
 
 /// In which order a file is read, and what that costs.
 fn order(file: &FileTrace) -> Option<String> {
-    let pattern = file.reads.pattern.as_ref()?;
-    let name = short_name(&file.file);
+    let shape = shape(file, file.reads.pattern.as_ref()?)?;
+    let price = file.reads.shape.as_ref().and_then(price_of_seeks);
+    let parts = [Some(shape), went_to_disk(file), price]
+        .into_iter()
+        .flatten();
+    let parts = parts.collect::<Vec<_>>().join("; ");
+    Some(format!("Reads of {} {parts}.", short_name(&file.file)))
+}
+
+fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
     let seeks = format_share(1.0 - pattern.sequential_share);
     let streams = pattern.interleaved_streams;
-    let shape = match pattern.kind {
+    Some(match pattern.kind {
         PatternKind::Few => return None,
         PatternKind::Random => format!("are random: {seeks} of the steps are seeks"),
         PatternKind::Mixed => format!("mix order and jumps: {seeks} of the steps are seeks"),
@@ -91,15 +101,7 @@ fn order(file: &FileTrace) -> Option<String> {
             format_bytes(pattern.distinct_bytes),
             format_count(file.reads.transfers.calls)
         ),
-    };
-    let price = file.reads.shape.as_ref().and_then(price_of_seeks);
-    let parts = [Some(shape), went_to_disk(file), price]
-        .into_iter()
-        .flatten();
-    Some(format!(
-        "Reads of {name} {}.",
-        parts.collect::<Vec<_>>().join("; ")
-    ))
+    })
 }
 
 fn went_to_disk(file: &FileTrace) -> Option<String> {
@@ -108,10 +110,10 @@ fn went_to_disk(file: &FileTrace) -> Option<String> {
     if known == 0 {
         return None;
     }
-    let mut text = format!(
-        "{} went to the disk",
-        share(file.cache.misses + file.cache.direct)
-    );
+    let mut text = match file.cache.misses + file.cache.direct {
+        0 => "none went to the disk".to_string(),
+        count => format!("{} went to the disk", share(count)),
+    };
     if file.cache.waited_for_others > 0 {
         let waited = share(file.cache.waited_for_others);
         text.push_str(&format!(", {waited} waited for bytes already on their way"));
@@ -160,7 +162,7 @@ fn waste(file: &FileTrace) -> Option<String> {
 
 /// Which threads spend their time on files.
 fn waiting(analysis: &TraceAnalysis) -> Option<String> {
-    let time = |role: &&seekscope_pattern::RoleTrace| {
+    let time = |role: &&RoleTrace| {
         time_in(&role.reads) + time_in(&role.writes) + time_in_syncs(&role.syncs)
     };
     let role = analysis.roles.iter().max_by_key(time)?;
@@ -177,7 +179,7 @@ fn waiting(analysis: &TraceAnalysis) -> Option<String> {
     })
 }
 
-fn time_in_syncs(syncs: &seekscope_pattern::SyncCalls) -> u64 {
+fn time_in_syncs(syncs: &SyncCalls) -> u64 {
     syncs.latency_ns.mean.saturating_mul(syncs.latency_ns.count)
 }
 

@@ -1,102 +1,102 @@
 //! The disks, and the files seen from there. Calls and requests are never added up.
 
-use seekscope_pattern::{BytesByPurpose, DiskTrace, FileTrace};
+use seekscope_pattern::{BytesByPurpose, DirectionTrace, DiskTrace, FileTrace};
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
 use super::super::names::file_name;
-use super::p50_p99;
+use super::{NONE, p50_p99};
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
 
-/// One row per disk.
+/// Reads and writes of each disk.
 pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
-    let mut table = Table::new(
-        1,
-        &[
-            "disk",
-            "reads",
-            "read",
-            "p50",
-            "p99",
-            "sequential",
-            "writes",
-            "written",
-            "p50",
-            "p99",
-            "flushes",
-            "discards",
-            "depth",
-            "deepest",
-        ],
-    );
-    for disk in &input.analysis.disks {
-        table.row(disk_row(disk));
-    }
-    table.or_nothing()
-}
-
-fn disk_row(disk: &DiskTrace) -> [Cell; 14] {
-    let (reads, writes) = (&disk.reads.transfers, &disk.writes.transfers);
-    let [read_p50, read_p99] = p50_p99(&reads.latency_ns);
-    let [write_p50, write_p99] = p50_p99(&writes.latency_ns);
-    let sequential = disk
-        .reads
-        .pattern
-        .as_ref()
-        .map(|p| format_share(p.sequential_share));
-    [
-        format!("{}:{}", disk.major, disk.minor).into(),
-        format_count(reads.calls).into(),
-        format_bytes(reads.bytes).into(),
-        read_p50,
-        read_p99,
-        Cell::or(sequential, "no reads"),
-        format_count(writes.calls).into(),
-        format_bytes(writes.bytes).into(),
-        write_p50,
-        write_p99,
-        format_count(disk.flushes.calls).into(),
-        format_count(disk.discards).into(),
-        format_number(disk.queue_depth.mean_while_busy).into(),
-        format_count(disk.queue_depth.max).into(),
-    ]
-}
-
-/// What the bytes of requests were for.
-pub(in super::super) fn purposes(input: &TraceReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         2,
         &[
             "disk",
             "requests",
-            "of files",
-            "of the filesystem",
+            "count",
+            "bytes",
+            "p50",
+            "p99",
+            "sequential",
+            "for files",
+            "for the filesystem",
             "not known",
-            "read ahead",
+            "ahead",
         ],
     );
     for disk in &input.analysis.disks {
-        let kinds = [
-            ("reads", disk.read_bytes_by_purpose),
-            ("writes", disk.write_bytes_by_purpose),
+        let directions = [
+            ("reads", &disk.reads, &disk.read_bytes_by_purpose),
+            ("writes", &disk.writes, &disk.write_bytes_by_purpose),
         ];
-        for (word, bytes) in kinds {
-            table.row(purpose_row(disk, word, &bytes));
+        for (word, direction, purposes) in directions {
+            table.row(disk_row(disk, word, direction, purposes));
         }
     }
     table.or_nothing()
 }
 
-fn purpose_row(disk: &DiskTrace, word: &str, bytes: &BytesByPurpose) -> [Cell; 6] {
+fn name(disk: &DiskTrace) -> Cell {
+    format!("{}:{}", disk.major, disk.minor).into()
+}
+
+fn disk_row(
+    disk: &DiskTrace,
+    word: &str,
+    direction: &DirectionTrace,
+    purposes: &BytesByPurpose,
+) -> [Cell; 11] {
+    let requests = &direction.transfers;
+    let [p50, p99] = p50_p99(&requests.latency_ns);
+    let sequential = direction
+        .pattern
+        .as_ref()
+        .map(|p| format_share(p.sequential_share));
     [
-        format!("{}:{}", disk.major, disk.minor).into(),
+        name(disk),
         word.into(),
-        format_bytes(bytes.file_bytes).into(),
-        format_bytes(bytes.metadata_bytes).into(),
-        format_bytes(bytes.unknown_bytes).into(),
-        format_bytes(bytes.read_ahead_bytes).into(),
+        format_count(requests.calls).into(),
+        format_bytes(requests.bytes).into(),
+        p50,
+        p99,
+        Cell::or(sequential, NONE),
+        format_bytes(purposes.file_bytes).into(),
+        format_bytes(purposes.metadata_bytes).into(),
+        format_bytes(purposes.unknown_bytes).into(),
+        format_bytes(purposes.read_ahead_bytes).into(),
     ]
+}
+
+/// How many requests wait at each disk, and what is neither read nor written.
+pub(in super::super) fn queues(input: &TraceReportInput<'_>) -> Option<Table> {
+    let columns = [
+        "disk",
+        "queue depth while busy",
+        "deepest",
+        "flushes",
+        "flush p50",
+        "flush p99",
+        "discards",
+        "discarded",
+    ];
+    let mut table = Table::new(1, &columns);
+    for disk in &input.analysis.disks {
+        let [flush_p50, flush_p99] = p50_p99(&disk.flushes.latency_ns);
+        table.row([
+            name(disk),
+            format_number(disk.queue_depth.mean_while_busy).into(),
+            format_count(disk.queue_depth.max).into(),
+            format_count(disk.flushes.calls).into(),
+            flush_p50,
+            flush_p99,
+            format_count(disk.discards).into(),
+            format_bytes(disk.discard_bytes).into(),
+        ]);
+    }
+    table.or_nothing()
 }
 
 /// Bytes asked for against bytes that the disk was asked for, file by file.
@@ -107,11 +107,11 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
             "file",
             "asked for",
             "from cache",
-            "sent to the disk by readers",
+            "sent down by readers",
             "read by the disk",
             "of it read ahead",
             "never asked for",
-            "disk per byte asked",
+            "disk per byte",
             "written by the disk",
         ],
     );
@@ -130,8 +130,7 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
 /// Without requests in the trace nothing is known of them, which is not zero.
 fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
     let source = &file.read_bytes_by_source;
-    let of_requests =
-        |bytes: u64| Cell::or(requests.then(|| format_bytes(bytes)), "requests not traced");
+    let of_requests = |bytes: u64| Cell::or(requests.then(|| format_bytes(bytes)), "not traced");
     let amplification = file
         .device
         .read_amplification

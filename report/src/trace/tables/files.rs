@@ -5,51 +5,51 @@ use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_stats::Quantiles;
 
 use super::super::TraceReportInput;
-use super::super::names::{file_name, hit_share, main_pattern};
+use super::super::names::{file_name, hit_share};
 use super::{NONE, p50_p99};
 use crate::numbers::format_share;
 use crate::table::{Cell, Table};
 
 const UNKNOWN: &str = "unknown";
 
-/// One row per file, the first `rows` of them.
-pub(in super::super) fn files(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
-    let mut table = Table::new(
-        2,
-        &[
-            "file",
-            "role",
-            "reads",
-            "read",
-            "pattern",
-            "sequential",
-            "in cache",
-            "p50",
-            "p99",
-            "writes",
-            "written",
-            "syncs",
-        ],
-    );
-    for file in input.analysis.files.iter().take(rows) {
-        table.row(file_row(file));
+/// Files that are read, `rows` of them.
+pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns = [
+        "file",
+        "role",
+        "reads",
+        "read",
+        "pattern",
+        "sequential",
+        "in cache",
+        "p50",
+        "p99",
+    ];
+    let mut table = Table::new(2, &columns);
+    let read = || {
+        input
+            .analysis
+            .files
+            .iter()
+            .filter(|file| file.reads.transfers.calls > 0)
+    };
+    for file in read().take(rows) {
+        table.row(read_row(file));
     }
-    let more = input.analysis.files.len().saturating_sub(rows);
-    if more > 0 {
-        table.group(format!("and {} files more", format_count(more as u64)));
-    }
+    and_more(&mut table, read().count(), rows);
     table.or_nothing()
 }
 
-fn file_row(file: &FileTrace) -> [Cell; 12] {
-    let pattern = main_pattern(file);
-    // Of a file that is only written, the writes.
-    let main = if file.reads.transfers.calls > 0 {
-        &file.reads
-    } else {
-        &file.writes
-    };
-    let [p50, p99] = p50_p99(&main.transfers.latency_ns);
+fn and_more(table: &mut Table, files: usize, rows: usize) {
+    let more = files.saturating_sub(rows);
+    if more > 0 {
+        table.group(format!("and {} files more", format_count(more as u64)));
+    }
+}
+
+fn read_row(file: &FileTrace) -> [Cell; 9] {
+    let pattern = file.reads.pattern.as_ref();
+    let [p50, p99] = p50_p99(&file.reads.transfers.latency_ns);
     [
         file_name(&file.file).into(),
         file.file.role.name().into(),
@@ -60,9 +60,40 @@ fn file_row(file: &FileTrace) -> [Cell; 12] {
         Cell::or(hit_share(&file.cache).map(format_share), UNKNOWN),
         p50,
         p99,
+    ]
+}
+
+/// Files that are written or brought to safety, `rows` of them.
+pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns = [
+        "file", "role", "writes", "written", "pattern", "p50", "p99", "syncs", "sync p50",
+        "sync p99",
+    ];
+    let mut table = Table::new(2, &columns);
+    let changed = |file: &&FileTrace| file.writes.transfers.calls + file.syncs.calls > 0;
+    let written = || input.analysis.files.iter().filter(changed);
+    for file in written().take(rows) {
+        table.row(write_row(file));
+    }
+    and_more(&mut table, written().count(), rows);
+    table.or_nothing()
+}
+
+fn write_row(file: &FileTrace) -> [Cell; 10] {
+    let pattern = file.writes.pattern.as_ref();
+    let [p50, p99] = p50_p99(&file.writes.transfers.latency_ns);
+    let [sync_p50, sync_p99] = p50_p99(&file.syncs.latency_ns);
+    [
+        file_name(&file.file).into(),
+        file.file.role.name().into(),
         format_count(file.writes.transfers.calls).into(),
         format_bytes(file.writes.transfers.bytes).into(),
+        pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
+        p50,
+        p99,
         format_count(file.syncs.calls).into(),
+        sync_p50,
+        sync_p99,
     ]
 }
 
@@ -156,26 +187,4 @@ fn quantile_row(table: &mut Table, word: &str, q: &Quantiles) {
         let count: Cell = format_count(q.count).into();
         table.row([word.into(), count].into_iter().chain(times));
     }
-}
-
-/// Files that were brought to safety.
-pub(in super::super) fn syncs(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
-    let mut table = Table::new(1, &["file", "syncs", "failed", "p50", "p99", "longest"]);
-    let synced = input
-        .analysis
-        .files
-        .iter()
-        .filter(|file| file.syncs.calls > 0);
-    for file in synced.take(rows) {
-        let [p50, p99] = p50_p99(&file.syncs.latency_ns);
-        table.row([
-            file_name(&file.file).into(),
-            format_count(file.syncs.calls).into(),
-            format_count(file.syncs.errors).into(),
-            p50,
-            p99,
-            format_ns(file.syncs.latency_ns.max).into(),
-        ]);
-    }
-    table.or_nothing()
 }

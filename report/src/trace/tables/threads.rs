@@ -8,10 +8,9 @@ use super::super::names::time_in;
 use super::p50_p99;
 use crate::table::{Cell, Table};
 
-const CALLS: [&str; 9] = [
+const CALLS: [&str; 8] = [
     "reads",
     "read",
-    "p50",
     "p99",
     "time in reads",
     "writes",
@@ -32,25 +31,15 @@ pub(in super::super) fn roles(input: &TraceReportInput<'_>) -> Option<Table> {
     table.or_nothing()
 }
 
-/// The busiest threads.
+/// The busiest threads; a role told by behaviour, not by the name, has a question mark.
 pub(in super::super) fn threads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
-    let columns: Vec<&'static str> = ["thread", "role", "role told by"]
-        .into_iter()
-        .chain(CALLS)
-        .collect();
-    let mut table = Table::new(3, &columns);
+    let columns: Vec<&'static str> = ["thread", "role"].into_iter().chain(CALLS).collect();
+    let mut table = Table::new(2, &columns);
     for thread in input.analysis.threads.iter().take(rows) {
         let calls = call_cells(&thread.reads, &thread.writes, &thread.syncs);
-        let told_by = if thread.role_from_name {
-            "name"
-        } else {
-            "behaviour"
-        };
-        let first: [Cell; 3] = [
-            name(thread).into(),
-            thread.role.name().into(),
-            told_by.into(),
-        ];
+        let guessed = if thread.role_from_name { "" } else { "?" };
+        let role = format!("{}{guessed}", thread.role.name());
+        let first: [Cell; 2] = [name(thread).into(), role.into()];
         table.row(first.into_iter().chain(calls));
     }
     table.or_nothing()
@@ -65,13 +54,12 @@ fn name(thread: &ThreadTrace) -> String {
     }
 }
 
-fn call_cells(reads: &Transfers, writes: &Transfers, syncs: &SyncCalls) -> [Cell; 9] {
-    let [p50, p99] = p50_p99(&reads.latency_ns);
+fn call_cells(reads: &Transfers, writes: &Transfers, syncs: &SyncCalls) -> [Cell; 8] {
+    let [_, p99] = p50_p99(&reads.latency_ns);
     let in_syncs = syncs.latency_ns.mean.saturating_mul(syncs.latency_ns.count);
     [
         format_count(reads.calls).into(),
         format_bytes(reads.bytes).into(),
-        p50,
         p99,
         format_ns(time_in(reads)).into(),
         format_count(writes.calls).into(),
