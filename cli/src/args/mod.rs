@@ -1,6 +1,8 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod trace;
+mod trace_files;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +13,8 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 use seekscope_run::units::{parse_bytes, parse_duration};
+pub use trace::{TraceArgs, TraceVerb};
+pub use trace_files::{ExportArgs, ExportFormat, ImportArgs, ImportFormat};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
 #[derive(Debug, Parser)]
@@ -31,6 +35,7 @@ pub struct Cli {
 pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
+    Trace(TraceArgs),
     Mongoperf(MongoperfArgs),
     Report(ReportArgs),
     Clean(CleanArgs),

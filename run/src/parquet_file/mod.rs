@@ -5,6 +5,7 @@
 mod files;
 mod intervals;
 mod io;
+mod joined;
 mod read;
 mod threads;
 mod write;
@@ -12,6 +13,7 @@ mod write;
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
 pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
+pub use joined::JoinedParquetWriter;
 pub(crate) use threads::{read_threads, write_threads};
 
 type Result<T> = std::result::Result<T, parquet::errors::ParquetError>;
