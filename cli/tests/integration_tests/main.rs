@@ -11,6 +11,7 @@
     reason = "a test helper that fails is a failed test; nobody depends on a test"
 )]
 
+mod analysis_sql;
 mod command_line;
 mod demo;
 mod directory_snapshot;
