@@ -84,6 +84,15 @@ pub struct ImportSummary {
     pub without_latency: bool,
 }
 
+impl ImportSummary {
+    fn count(&mut self, event: &IoEvent) {
+        self.events += 1;
+        let end_ns = event.t_ns.saturating_add(event.latency_ns);
+        let (first, last) = self.span_ns.unwrap_or((u64::MAX, 0));
+        self.span_ns = Some((first.min(event.t_ns), last.max(end_ns)));
+    }
+}
+
 /// What a reader works on while it reads; the sink's wrapper.
 pub(crate) struct Import<'a, S> {
     sink: &'a mut S,
@@ -119,10 +128,7 @@ pub(crate) fn malformed(reason: impl Into<String>) -> LineError {
 impl<S: RecordSink> Import<'_, S> {
     pub(crate) fn event(&mut self, event: &IoEvent) -> LineResult<()> {
         self.sink.event(event)?;
-        self.summary.events += 1;
-        let end_ns = event.t_ns.saturating_add(event.latency_ns);
-        let (first, last) = self.summary.span_ns.unwrap_or((u64::MAX, 0));
-        self.summary.span_ns = Some((first.min(event.t_ns), last.max(end_ns)));
+        self.summary.count(event);
         Ok(())
     }
 
@@ -161,7 +167,8 @@ pub(crate) trait LineReader {
     fn end<S: RecordSink>(&mut self, _import: &mut Import<'_, S>) {}
 }
 
-/// Reads a trace to its end. `go_on` is asked now and then; when it says no, reading stops.
+/// Reads a trace to its end. `go_on` is asked now and then; when it says no, reading stops. Returns
+/// what was read, and how that ended.
 ///
 /// # Errors
 /// [`ImportError`]: a line that the format's tool cannot have written (lines that are merely of no
@@ -171,20 +178,21 @@ pub fn import<S: RecordSink>(
     reader: impl BufRead,
     sink: &mut S,
     go_on: impl FnMut() -> bool,
-) -> Result<ImportSummary, ImportError> {
-    let import = Import {
+) -> (ImportSummary, Result<(), ImportError>) {
+    let mut import = Import {
         sink,
         tables: Tables::default(),
         summary: ImportSummary::default(),
         format,
         line: 0,
     };
-    match format {
+    let ended = match format {
         Format::Fio => import.read(reader, fio::Reader::default(), go_on),
         Format::Blkparse => import.read(reader, blkparse::Reader::default(), go_on),
         Format::Strace => import.read(reader, strace::Reader::default(), go_on),
         Format::Csv => import.read(reader, csv_trace::Reader::default(), go_on),
-    }
+    };
+    (import.summary, ended)
 }
 
 /// Lines between two questions whether to go on.
@@ -192,11 +200,11 @@ const LINES_PER_QUESTION: u64 = 1024;
 
 impl<S: RecordSink> Import<'_, S> {
     fn read(
-        mut self,
+        &mut self,
         reader: impl BufRead,
         mut format: impl LineReader,
         mut go_on: impl FnMut() -> bool,
-    ) -> Result<ImportSummary, ImportError> {
+    ) -> Result<(), ImportError> {
         let mut lines = Lines::of(reader);
         while let Some(line) = lines.next()? {
             self.line = line.number;
@@ -206,8 +214,8 @@ impl<S: RecordSink> Import<'_, S> {
             }
             self.one_line(&mut format, &line)?;
         }
-        format.end(&mut self);
-        Ok(self.summary)
+        format.end(self);
+        Ok(())
     }
 
     fn one_line(

@@ -52,6 +52,7 @@ pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
+pub use parquet_file::JoinedParquetWriter;
 pub use pressure::IoPressure;
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use surroundings::{Distortion, IoLimit, Surroundings};

@@ -2,6 +2,7 @@
 
 mod disk;
 mod trace;
+mod trace_files;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +13,8 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 use seekscope_run::units::{parse_bytes, parse_duration};
-pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, WhoArgs};
+pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
+pub use trace_files::{ExportArgs, ExportFormat, ImportArgs, ImportFormat};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
 #[derive(Debug, Parser)]
@@ -33,8 +35,8 @@ pub struct Cli {
 pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
-    Mongoperf(MongoperfArgs),
     Trace(Box<TraceArgs>),
+    Mongoperf(MongoperfArgs),
     Report(ReportArgs),
     Clean(CleanArgs),
 }

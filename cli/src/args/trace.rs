@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use seekscope_run::units::{parse_bytes, parse_duration};
 
-use super::OutputArgs;
+use super::{ExportArgs, ImportArgs, OutputArgs};
 
 /// Record every file read and write of a server, and show what they mean
 ///
@@ -15,20 +15,24 @@ use super::OutputArgs;
 /// kernel programs are gone when seekscope is, however it ends. Without --for it goes on until
 /// Ctrl-C or until the processes have ended. Needs CAP_BPF and CAP_PERFMON.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   seekscope trace -p $(pgrep -x mongod) --for 60s
-  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live")]
+  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live"
+)]
 pub struct TraceArgs {
+    #[command(subcommand)]
+    pub verb: Option<TraceVerb>,
     #[command(flatten)]
     pub record: RecordArgs,
 }
 
-impl TraceArgs {
-    /// How results are shown.
-    pub fn output(&self) -> &OutputArgs {
-        &self.record.output
-    }
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    Import(ImportArgs),
+    Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]

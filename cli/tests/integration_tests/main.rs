@@ -11,6 +11,7 @@
     reason = "a test helper that fails is a failed test; nobody depends on a test"
 )]
 
+mod analysis_sql;
 mod command_line;
 mod demo;
 mod directory_snapshot;
@@ -29,4 +30,5 @@ mod mounts;
 mod permissions;
 mod schemas;
 mod support;
+mod trace_files;
 mod trace_report;

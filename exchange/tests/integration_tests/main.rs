@@ -51,8 +51,8 @@ impl Memory {
 
 pub fn try_read(format: Format, text: &[u8]) -> (Memory, Result<ImportSummary, ImportError>) {
     let mut memory = Memory::default();
-    let summary = import(format, text, &mut memory, || true);
-    (memory, summary)
+    let (summary, ended) = import(format, text, &mut memory, || true);
+    (memory, ended.map(|()| summary))
 }
 
 pub fn read(format: Format, text: &str) -> (Memory, ImportSummary) {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use super::Result;
 use super::read::{ColumnBatches, Columns, for_each_group};
@@ -45,15 +45,29 @@ pub(crate) struct IoParquetWriter {
 
 impl IoParquetWriter {
     pub(crate) fn create(path: &Path) -> Result<Self> {
+        Self::create_with(path, &[])
+    }
+
+    /// With more columns behind those of the events.
+    pub(super) fn create_with(path: &Path, more: &[ColumnType]) -> Result<Self> {
         let mut op_names = vec![ByteArray::new()];
         op_names.extend(IoOp::ALL.map(|op| ByteArray::from(op.name())));
         Ok(Self {
-            file: writer(path, "io", &COLUMNS)?,
+            file: writer(path, "io", &[&COLUMNS, more].concat())?,
             op_names,
         })
     }
 
     pub(crate) fn write_group(&mut self, events: &[IoEvent]) -> Result<()> {
+        self.write_group_with(events, |_| Ok(()))
+    }
+
+    /// `more` writes the columns behind those of the events.
+    pub(super) fn write_group_with(
+        &mut self,
+        events: &[IoEvent],
+        more: impl FnOnce(&mut SerializedRowGroupWriter<'_, File>) -> Result<()>,
+    ) -> Result<()> {
         let mut group = self.file.next_row_group()?;
         let u64s = |f: fn(&IoEvent) -> u64| events.iter().map(|e| bits64(f(e))).collect::<Vec<_>>();
         let u32s = |f: fn(&IoEvent) -> u32| events.iter().map(|e| bits32(f(e))).collect::<Vec<_>>();
@@ -83,6 +97,7 @@ impl IoParquetWriter {
             requests().map(|r| r.map(|r| bits32(r.disk_minor))),
         )?;
         write_optional::<Int64Type>(&mut group, requests().map(|r| r.map(|r| bits64(r.sector))))?;
+        more(&mut group)?;
         group.close()?;
         Ok(())
     }
