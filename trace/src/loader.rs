@@ -22,6 +22,7 @@ use crate::process::{GRANT, Target};
     clippy::expect_used,
     clippy::panic,
     clippy::undocumented_unsafe_blocks,
+    clippy::too_many_lines,
     unreachable_pub,
     reason = "generated from bpf/io.bpf.c"
 )]
