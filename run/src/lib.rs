@@ -22,7 +22,7 @@ mod kernel_files;
 pub mod latency;
 pub mod latency_log;
 mod lines;
-mod mounts;
+pub mod mounts;
 pub mod page_cache;
 mod parquet_file;
 pub mod pressure;

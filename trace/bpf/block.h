@@ -498,6 +498,21 @@ int seekscope_issue2(__u64 *ctx)
 	return on_issue((struct request *)ctx[1]);
 }
 
+/* The facts of a request that totals are made of. */
+static __always_inline struct io_record total_of(const struct block_record *record)
+{
+	struct io_record total = {
+		.inode = record->inode,
+		.device = record->inode ? record->device : record->disk,
+		.op = record->op,
+		.result = record->sector >> 48 << SECTOR_SHIFT,
+	};
+
+	if (record->facts & BLOCK_FAILED)
+		total.result = -5; /* EIO */
+	return total;
+}
+
 /* A request may complete in parts; it counts once, with its last part. */
 SEC("tp_btf/block_rq_complete")
 int seekscope_compl(__u64 *ctx)
@@ -517,12 +532,11 @@ int seekscope_compl(__u64 *ctx)
 	if (bytes < BPF_CORE_READ(rq, __data_len))
 		return 0;
 	__u64 latency_ns = end_ns - record->start_ns;
-	if (latency_ns > 0xffffffff) {
+	if (latency_ns > 0xffffffff)
 		record->flags |= FLAG_LATENCY_SATURATED;
-		latency_ns = 0xffffffff;
-	}
-	record->latency_ns = latency_ns;
-	emit(record);
+	record->latency_ns = latency_ns > 0xffffffff ? 0xffffffff : latency_ns;
+	struct io_record total = total_of(record);
+	emit(record, &total, latency_ns);
 	bpf_map_delete_elem(&seekscope_block, &key);
 	return 0;
 }

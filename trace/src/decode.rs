@@ -48,8 +48,9 @@ impl FileKey {
 pub struct Call {
     /// The file it was on; with inode 0 the disk, for requests without a known file.
     pub file: FileKey,
+    /// The thread that made it.
+    pub tid: u32,
     t_ns: u64,
-    tid: u32,
     op: IoOp,
     flags: IoFlags,
     offset: Option<u64>,
@@ -61,12 +62,11 @@ pub struct Call {
 }
 
 impl Call {
-    /// The event, given what the record does not hold. A request of a disk belongs to no process:
-    /// its `pid` is 0.
+    /// The event, given what the record does not hold.
     pub fn event(&self, pid: u32, file_id: u32) -> IoEvent {
         IoEvent {
             t_ns: self.t_ns,
-            pid: if self.request.is_some() { 0 } else { pid },
+            pid,
             tid: self.tid,
             file_id,
             op: self.op,
@@ -241,7 +241,7 @@ mod tests {
         let event = call.event(9, 2);
         assert_eq!(
             (event.pid, event.offset, event.length, event.result),
-            (0, Some(2 << 41 | 16 << 9), 4096, -5)
+            (9, Some(2 << 41 | 16 << 9), 4096, -5)
         );
         assert_eq!(
             event.flags,
