@@ -425,12 +425,12 @@ fn direct_reads(folder: &Path) {
     filled(&path, 64 * MIB).sync_all().unwrap();
     let file = open_direct(&path);
     let mut ring = IoUring::new(8).unwrap();
-    let buffer = aligned(4 * MIB);
+    let buffer = aligned(6 * MIB);
     ready();
     for (round, page) in scattered(8 * MIB / PAGE, 100).enumerate() {
         let offset = page * PAGE * 7;
         let length = if round % 10 < 2 {
-            4 * MIB
+            6 * MIB
         } else {
             (round % 10) * PAGE
         };
