@@ -76,6 +76,17 @@ static __always_inline __u64 head_of(__u64 page)
 	return head & 1 ? head - 1 : page;
 }
 
+/* Bytes of the first piece of memory that are behind this bio already, where it was split. */
+static __always_inline __u32 done_of_piece(struct bio *bio)
+{
+	struct bvec_iter *place = __builtin_preserve_access_index(&bio->bi_iter);
+	struct bvec_iter___7_3 *newer = (void *)place;
+
+	if (bpf_core_field_exists(place->bi_bvec_done))
+		return BPF_CORE_READ(place, bi_bvec_done);
+	return bpf_core_field_exists(newer->bi_offset) ? BPF_CORE_READ(newer, bi_offset) : 0;
+}
+
 /* The file that the memory of a bio caches; false for memory that is no cache of a file. */
 static __always_inline bool file_of_memory(struct bio *bio, struct block_record *record)
 {
@@ -110,8 +121,7 @@ static __always_inline bool file_of_memory(struct bio *bio, struct block_record 
 	index += (page - head) / bpf_core_type_size(struct page);
 	record->inode = BPF_CORE_READ(inode, i_ino);
 	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	set_file_offset(record, index * page_bytes + piece.bv_offset +
-					BPF_CORE_READ(bio, bi_iter.bi_bvec_done));
+	set_file_offset(record, index * page_bytes + piece.bv_offset + done_of_piece(bio));
 	return true;
 }
 

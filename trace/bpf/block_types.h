@@ -36,6 +36,11 @@ struct request_queue {
 	struct gendisk *disk; /* since Linux 5.15 */
 };
 
+/* Linux 7.3 renamed `bi_bvec_done`. */
+struct bvec_iter___7_3 {
+	__u32 bi_offset;
+};
+
 struct block_device {
 	struct gendisk *bd_disk;
 };
