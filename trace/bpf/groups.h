@@ -38,7 +38,11 @@ static __always_inline bool is_wanted_file(struct file *file, const struct file_
 static __always_inline void emit_total(struct io_counters *count, const struct io_record *record,
 				       __u64 latency_ns)
 {
-	if (!add_to_totals(record, latency_ns, (__u64)record->device_read_sectors << SECTOR_SHIFT))
+	__u64 device_read = (__u64)record->device_read_sectors << SECTOR_SHIFT;
+
+	/* Where it is always 0, the compiler would add it by an atomic OR, unknown before 5.12. */
+	barrier_var(device_read);
+	if (!add_to_totals(record, latency_ns, device_read))
 		__sync_fetch_and_add(&count->lost_table_full, 1);
 }
 

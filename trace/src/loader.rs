@@ -201,7 +201,12 @@ impl Programs {
             groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
             groups::attach(open.load()?.object(), hooks).map(drop)
         };
-        attempt().map_err(|error: libbpf_rs::Error| error.to_string())
+        attempt().map_err(
+            |error: libbpf_rs::Error| match verdict(&lock_messages().join("\n")) {
+                Some(line) => format!("{error}: {line}"),
+                None => error.to_string(),
+            },
+        )
     }
 
     /// What is followed beside the plain calls, and why the rest is not.
@@ -420,6 +425,12 @@ fn configure(
     Ok(())
 }
 
+/// What the kernel's verifier objects to, as the last line of its log before the statistics says.
+fn verdict(messages: &str) -> Option<&str> {
+    let (log, _) = messages.split_once("\nprocessed ")?;
+    log.lines().last().map(str::trim)
+}
+
 /// Writes a word that the kernel programs read.
 fn store(place: &mut u32, value: u32) {
     // SAFETY: a valid, aligned reference; volatile because the other reader is the kernel.
@@ -436,4 +447,16 @@ fn keep_message(_: PrintLevel, message: String) {
         messages.remove(0);
     }
     messages.push(message.trim_end().to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_objection_is_found_in_its_log() {
+        let log = "libbpf: -- BEGIN PROG LOAD LOG --\n0: (bf) r6 = r1\nR1 invalid mem access\nprocessed 9 insns\n-- END";
+        assert_eq!(verdict(log), Some("R1 invalid mem access"));
+        assert_eq!(verdict("libbpf: failed to load: -EPERM"), None);
+    }
 }
