@@ -47,6 +47,22 @@ struct {
 	__type(value, struct fault_start);
 } seekscope_fault SEC(".maps");
 
+/* The file's folders are not at hand here: with a filter by path, the file itself must be on the
+ * list, or a call on it must have been let pass before. */
+static __always_inline bool is_wanted_mapping(const struct io_record *record)
+{
+	struct file_facts facts = {.inode = record->inode, .device = record->device};
+	struct file_key key = {.inode = record->inode, .device = record->device};
+	__u8 *verdict;
+
+	if (!is_wanted_device(record->device) || !is_sampled(&facts, record->offset))
+		return false;
+	if (!filters_paths || bpf_map_lookup_elem(&seekscope_wanted, &key))
+		return true;
+	verdict = bpf_map_lookup_elem(&seekscope_verdicts, &key);
+	return verdict && *verdict == VERDICT_WANTED;
+}
+
 static __always_inline int note_fault(struct inode *inode, __u64 page)
 {
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
@@ -60,6 +76,10 @@ static __always_inline int note_fault(struct inode *inode, __u64 page)
 	start.record.inode = BPF_CORE_READ(inode, i_ino);
 	start.record.device = BPF_CORE_READ(inode, i_sb, s_dev);
 	start.record.offset = page * page_bytes;
+	if (!is_wanted_mapping(&start.record)) {
+		bpf_map_delete_elem(&seekscope_fault, &tid);
+		return 0;
+	}
 	start.minor_faults = BPF_CORE_READ(faults, min_flt);
 	start.major_faults = BPF_CORE_READ(faults, maj_flt);
 
@@ -89,8 +109,9 @@ static __always_inline void end_fault(struct fault_start *start, __s32 result)
 	if (BPF_CORE_READ(task, nvcsw) != start->voluntary_switches)
 		record->flags |= FLAG_WAITED;
 	set_device_read(record, device_read_bytes(task, false) - start->device_read_bytes);
-	set_latency(record, bpf_ktime_get_ns() - record->start_ns);
-	emit(record);
+	__u64 latency_ns = bpf_ktime_get_ns() - record->start_ns;
+	set_latency(record, latency_ns);
+	emit(record, record, latency_ns);
 }
 
 SEC("fentry/filemap_fault")

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-
 /* I/Os of one kind that may be under way at once. Beyond that they are counted as lost. */
 #define STARTS 16384
 
@@ -28,14 +27,38 @@ static __always_inline struct io_counters *group_counters(void)
 	return bpf_map_lookup_elem(&seekscope_group_count, &zero);
 }
 
-/* `record`: a struct io_record or block_record on the stack or in a map. */
-static __always_inline void emit(void *record)
+static __always_inline bool is_wanted_file(struct file *file, const struct file_facts *facts,
+					   __u64 offset)
+{
+	return facts->wanted && is_wanted_device(facts->device) && is_wanted_path(file, facts) &&
+	       is_sampled(facts, offset);
+}
+
+/* Counts an I/O of `latency_ns` that is complete, without sending it. */
+static __always_inline void emit_total(struct io_counters *count, const struct io_record *record,
+				       __u64 latency_ns)
+{
+	__u64 device_read = (__u64)record->device_read_sectors << SECTOR_SHIFT;
+
+	/* Where it is always 0, the compiler would add it by an atomic OR, unknown before 5.12. */
+	barrier_var(device_read);
+	if (!add_to_totals(record, latency_ns, device_read))
+		__sync_fetch_and_add(&count->lost_table_full, 1);
+}
+
+/* Sends what is complete. `record`: a struct io_record, or one of a disk's request, for which
+ * `total` is given with the same facts; both on the stack or in a map. */
+static __always_inline void emit(void *record, const struct io_record *total, __u64 latency_ns)
 {
 	struct io_counters *count = group_counters();
 
-	if (!count)
+	if (!count || latency_ns < latency_min_ns)
 		return;
 	__sync_fetch_and_add(&count->seen, 1);
+	if (only_totals) {
+		emit_total(count, total, latency_ns);
+		return;
+	}
 	if (bpf_ringbuf_output(&seekscope_ring, record, sizeof(struct io_record), wakeup_flag()))
 		__sync_fetch_and_add(&count->lost_ring_full, 1);
 }

@@ -142,7 +142,7 @@ static __always_inline int on_uring_complete(struct io_kiocb *req, __s32 result)
 	struct file *file = BPF_CORE_READ(req, file);
 	if (file)
 		read_file_facts(file, &facts, false);
-	if (facts.wanted) {
+	if (file && is_wanted_file(file, &facts, record->offset)) {
 		record->inode = facts.inode;
 		record->device = facts.device;
 		record->result = result;
@@ -160,7 +160,7 @@ static __always_inline int on_uring_complete(struct io_kiocb *req, __s32 result)
 			record->offset = known ? end - result : OFFSET_UNKNOWN;
 		}
 		set_latency(record, end_ns - record->start_ns);
-		emit(record);
+		emit(record, record, end_ns - record->start_ns);
 	}
 	bpf_map_delete_elem(&seekscope_uring, &key);
 	return 0;

@@ -114,7 +114,7 @@ __noinline int seekscope_aio_submitted(__u64 address)
 	struct file *file = file_of(current_task(false), block.aio_fildes, false);
 	if (file)
 		read_file_facts(file, &facts, false);
-	if (!facts.wanted)
+	if (!file || !is_wanted_file(file, &facts, block.aio_offset))
 		return 0;
 	record.flags = FLAG_CACHE_UNKNOWN;
 	if (facts.flags & o_direct)
@@ -160,7 +160,7 @@ __noinline int seekscope_aio_collected(__u64 address, __u64 end_ns)
 	if (record->length == 0 && event.res > 0)
 		record->length = event.res;
 	set_latency(record, end_ns - record->start_ns);
-	emit(record);
+	emit(record, record, end_ns - record->start_ns);
 	bpf_map_delete_elem(&seekscope_aio, &key);
 	return 0;
 }

@@ -62,12 +62,11 @@ pub struct Call {
 }
 
 impl Call {
-    /// The event, given what the record does not hold. A request of a disk belongs to no process:
-    /// its `pid` is 0.
+    /// The event, given what the record does not hold.
     pub fn event(&self, pid: u32, file_id: u32) -> IoEvent {
         IoEvent {
             t_ns: self.t_ns,
-            pid: if self.request.is_some() { 0 } else { pid },
+            pid,
             tid: self.tid,
             file_id,
             op: self.op,
@@ -242,7 +241,7 @@ mod tests {
         let event = call.event(9, 2);
         assert_eq!(
             (event.pid, event.offset, event.length, event.result),
-            (0, Some(2 << 41 | 16 << 9), 4096, -5)
+            (9, Some(2 << 41 | 16 << 9), 4096, -5)
         );
         assert_eq!(
             event.flags,

@@ -46,6 +46,7 @@ const TRACEFS: [&str; 2] = [
 
 /// Files times operations that can be counted, 392 bytes each.
 const TOTALS_MAX: u32 = 16_384;
+
 /// Slots read at a time when a trace ends.
 const SLOTS_PER_BATCH: u32 = 4096;
 /// Where `op` lies in `struct start_slot` of bpf/record.h; `tid` comes first.
@@ -191,13 +192,21 @@ impl Programs {
                 &mut calls.seekscope_exit,
                 &mut calls.seekscope_begin,
                 &mut calls.seekscope_end,
+                &mut calls.seekscope_fork,
             ] {
                 program.set_autoload(false);
             }
+            let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(1 << 16);
+            open.maps.seekscope_ring.set_max_entries(page_bytes)?;
             groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
             groups::attach(open.load()?.object(), hooks).map(drop)
         };
-        attempt().map_err(|error: libbpf_rs::Error| error.to_string())
+        attempt().map_err(
+            |error: libbpf_rs::Error| match verdict(&lock_messages().join("\n")) {
+                Some(line) => format!("{error}: {line}"),
+                None => error.to_string(),
+            },
+        )
     }
 
     /// What is followed beside the plain calls, and why the rest is not.
@@ -416,6 +425,12 @@ fn configure(
     Ok(())
 }
 
+/// What the kernel's verifier objects to, as the last line of its log before the statistics says.
+fn verdict(messages: &str) -> Option<&str> {
+    let (log, _) = messages.split_once("\nprocessed ")?;
+    log.lines().last().map(str::trim)
+}
+
 /// Writes a word that the kernel programs read.
 fn store(place: &mut u32, value: u32) {
     // SAFETY: a valid, aligned reference; volatile because the other reader is the kernel.
@@ -432,4 +447,16 @@ fn keep_message(_: PrintLevel, message: String) {
         messages.remove(0);
     }
     messages.push(message.trim_end().to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_objection_is_found_in_its_log() {
+        let log = "libbpf: -- BEGIN PROG LOAD LOG --\n0: (bf) r6 = r1\nR1 invalid mem access\nprocessed 9 insns\n-- END";
+        assert_eq!(verdict(log), Some("R1 invalid mem access"));
+        assert_eq!(verdict("libbpf: failed to load: -EPERM"), None);
+    }
 }

@@ -67,8 +67,9 @@ pub struct TraceOptions {
     pub ring_bytes: u32,
     /// The way into the kernel.
     pub backend: BackendChoice,
-    /// Groups of I/O. [`Group::Calls`] is always followed; those that the kernel does not let us
-    /// follow are named in the trailer.
+    /// Kinds of I/O beside the plain calls, which are always followed. Those that the kernel does
+    /// not let us follow are named in the trailer. Filters hold for them, too, except for requests
+    /// of disks, which are chosen by disk.
     pub groups: Vec<Group>,
     /// Whole disks, `(major, minor)`, whose requests to follow with [`Group::Block`], at most 16.
     /// Empty: the disks that hold the processes' open files.

@@ -2,9 +2,10 @@
 
 use seekscope_run::IoOp;
 
-use super::{Settings, types};
 use crate::disks::function_addresses;
 use crate::groups::{Group, Hooks};
+
+use super::{Settings, types};
 
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
 const OPEN: u8 = 255;
@@ -66,6 +67,13 @@ fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
             function_addresses(["iomap_dio_bio_end_io", "bio_chain_endio"]);
     }
 }
+
+/// Number of io_pgetevents(2), which the C library's binding lacks.
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+    333
+} else {
+    292
+};
 
 /// The calls we follow, by this architecture's numbers.
 const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [

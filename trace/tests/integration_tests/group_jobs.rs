@@ -3,7 +3,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -70,7 +70,6 @@ fn uring(folder: &Path) {
     let direct = open_direct(&path);
     let write_only = OpenOptions::new().write(true).open(&path).unwrap();
     let append = OpenOptions::new().append(true).open(&path).unwrap();
-    let (pipe, mut pipe_in) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut ring = IoUring::new(64).unwrap();
     let buffer = aligned(64 * PAGE);
     let whole = libc::iovec {
@@ -80,90 +79,106 @@ fn uring(folder: &Path) {
     // SAFETY: the buffer is never freed.
     unsafe { ring.submitter().register_buffers(&[whole]).unwrap() };
     ready();
-    let fd = types::Fd(file.as_raw_fd());
-    let at = buffer.as_mut_ptr();
-    for round in 0..50u64 {
-        let offset = round * 8192;
-        let signed = i64::try_from(offset).unwrap();
-        let result = one(
-            &mut ring,
-            &opcode::Read::new(fd, at, 4096).offset(offset).build(),
-        );
-        tell(IoOp::UringRead, signed, 4096, result);
-        let entry = opcode::Write::new(fd, at, 700).offset(offset + 1).build();
-        tell(IoOp::UringWrite, signed + 1, 700, one(&mut ring, &entry));
-        let entry = opcode::ReadFixed::new(fd, at, 5000, 0)
-            .offset(offset + 2)
-            .build();
-        tell(IoOp::UringRead, signed + 2, 5000, one(&mut ring, &entry));
-        let entry = opcode::WriteFixed::new(fd, at, 600, 0)
-            .offset(offset + 3)
-            .build();
-        tell(IoOp::UringWrite, signed + 3, 600, one(&mut ring, &entry));
-        let pieces = [
-            libc::iovec {
-                iov_len: 250,
-                ..whole
-            },
-            libc::iovec {
-                iov_len: 450,
-                ..whole
-            },
-        ];
-        let entry = opcode::Readv::new(fd, pieces.as_ptr(), 2)
-            .offset(offset + 4)
-            .build();
-        tell(IoOp::UringRead, signed + 4, 700, one(&mut ring, &entry));
-        let entry = opcode::Writev::new(fd, pieces.as_ptr(), 2)
-            .offset(offset + 5)
-            .build();
-        tell(IoOp::UringWrite, signed + 5, 700, one(&mut ring, &entry));
+    for round in 0..50 {
+        at_offsets(&mut ring, &file, whole, round * 8192);
         let direct = types::Fd(direct.as_raw_fd());
-        let entry = opcode::Read::new(direct, at, 8192).offset(offset).build();
-        tell(IoOp::UringRead, signed, 8192, one(&mut ring, &entry));
+        let offset = round * 8192;
+        let entry = opcode::Read::new(direct, whole.iov_base.cast(), 8192).offset(offset);
+        let result = one(&mut ring, &entry.build());
+        tell(IoOp::UringRead, offset.cast_signed(), 8192, result);
         assert_eq!(one(&mut ring, &opcode::Nop::new().build()), 0);
     }
-    let mut position = 0;
-    for _ in 0..10 {
-        let entry = opcode::Read::new(fd, at, 300).offset(u64::MAX).build();
-        let start = i64::try_from(MIB).unwrap(); // where filling the file left its position
-        let result = one(&mut ring, &entry);
-        assert_eq!(result, 0);
-        tell(IoOp::UringRead, start, 300, result);
-        let append = types::Fd(append.as_raw_fd());
-        let entry = opcode::Write::new(append, at, 400).offset(u64::MAX).build();
-        assert_eq!(one(&mut ring, &entry), 400);
-        tell(IoOp::UringWrite, start + position, 400, 400);
-        position += 400;
-        // Bring the position of the reading descriptor back to the end of the file.
-        let end = u64::try_from(start + position).unwrap();
-        let mut reader = &file;
-        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(end - 400)).unwrap();
-        let entry = opcode::Read::new(fd, at, 500).offset(u64::MAX).build();
-        tell(
-            IoOp::UringRead,
-            start + position - 400,
-            500,
-            one(&mut ring, &entry),
-        );
-        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(MIB as u64 * 2)).unwrap();
-        let entry = opcode::Read::new(fd, at, 100).offset(u64::MAX).build();
-        tell(IoOp::UringRead, start * 2, 100, one(&mut ring, &entry));
-        std::io::Seek::seek(&mut reader, std::io::SeekFrom::Start(end)).unwrap();
-        let _ = end;
-        if position >= 400 {
-            break;
-        }
-    }
-    let entry = opcode::Fsync::new(fd).build();
-    tell(IoOp::UringFsync, -1, 0, one(&mut ring, &entry));
+    at_position(&mut ring, &file, &append, whole);
+    let sync = opcode::Fsync::new(types::Fd(file.as_raw_fd())).build();
+    tell(IoOp::UringFsync, -1, 0, one(&mut ring, &sync));
     let refused = types::Fd(write_only.as_raw_fd());
-    let entry = opcode::Read::new(refused, at, 100).offset(0).build();
-    tell(IoOp::UringRead, 0, 100, one(&mut ring, &entry));
-    pipe_in.write_all(b"not a file").unwrap();
-    let entry = opcode::Read::new(types::Fd(pipe.as_raw_fd()), at, 10).build();
-    assert_eq!(one(&mut ring, &entry), 10);
+    let entry = opcode::Read::new(refused, whole.iov_base.cast(), 100).build();
+    let result = one(&mut ring, &entry);
+    assert_eq!(result, -i64::from(libc::EBADF));
+    tell(IoOp::UringRead, 0, 100, result);
+    not_a_file(&mut ring, whole);
     done();
+}
+
+/// All forms of reading and writing at a given place.
+fn at_offsets(ring: &mut IoUring, file: &File, whole: libc::iovec, offset: u64) {
+    let (fd, memory) = (types::Fd(file.as_raw_fd()), whole.iov_base.cast());
+    let pieces = [250, 450].map(|iov_len| libc::iovec { iov_len, ..whole });
+    let entries = [
+        (
+            IoOp::UringRead,
+            4096,
+            opcode::Read::new(fd, memory, 4096).offset(offset).build(),
+        ),
+        (
+            IoOp::UringWrite,
+            700,
+            opcode::Write::new(fd, memory, 700)
+                .offset(offset + 1)
+                .build(),
+        ),
+        (
+            IoOp::UringRead,
+            5000,
+            opcode::ReadFixed::new(fd, memory, 5000, 0)
+                .offset(offset + 2)
+                .build(),
+        ),
+        (
+            IoOp::UringWrite,
+            600,
+            opcode::WriteFixed::new(fd, memory, 600, 0)
+                .offset(offset + 3)
+                .build(),
+        ),
+        (
+            IoOp::UringRead,
+            700,
+            opcode::Readv::new(fd, pieces.as_ptr(), 2)
+                .offset(offset + 4)
+                .build(),
+        ),
+        (
+            IoOp::UringWrite,
+            700,
+            opcode::Writev::new(fd, pieces.as_ptr(), 2)
+                .offset(offset + 5)
+                .build(),
+        ),
+    ];
+    for (at, (op, length, entry)) in (offset.cast_signed()..).zip(&entries) {
+        let result = one(ring, entry);
+        assert_eq!(usize::try_from(result).unwrap(), *length);
+        tell(*op, at, *length, result);
+    }
+}
+
+/// Requests without an offset: filling the file left its position at the end.
+fn at_position(ring: &mut IoUring, mut file: &File, append: &File, whole: libc::iovec) {
+    let memory: *mut u8 = whole.iov_base.cast();
+    let end = MIB as i64;
+    let read = |ring: &mut IoUring, offset: i64, length: u32| {
+        let entry = opcode::Read::new(types::Fd(file.as_raw_fd()), memory, length);
+        let result = one(ring, &entry.offset(u64::MAX).build());
+        tell(IoOp::UringRead, offset, length as usize, result);
+        result
+    };
+    assert_eq!(read(ring, end, 300), 0);
+    let entry = opcode::Write::new(types::Fd(append.as_raw_fd()), memory, 400);
+    let result = one(ring, &entry.offset(u64::MAX).build());
+    tell(IoOp::UringWrite, end, 400, result);
+    assert_eq!(read(ring, end, 500), 400);
+    file.rewind().unwrap();
+    assert_eq!(read(ring, 0, 100), 100);
+    assert_eq!(read(ring, 100, 50), 50);
+}
+
+/// A request on a socket must not be in the trace.
+fn not_a_file(ring: &mut IoUring, whole: libc::iovec) {
+    let (socket, mut other) = std::os::unix::net::UnixStream::pair().unwrap();
+    other.write_all(b"not a file").unwrap();
+    let entry = opcode::Read::new(types::Fd(socket.as_raw_fd()), whole.iov_base.cast(), 10);
+    assert_eq!(one(ring, &entry.build()), 10);
 }
 
 // ---- libaio ----
@@ -221,10 +236,8 @@ fn aio(folder: &Path) {
     });
     let mut context = 0u64;
     // SAFETY: io_setup fills `context`.
-    assert_eq!(
-        unsafe { libc::syscall(libc::SYS_io_setup, 512, &raw mut context) },
-        0
-    );
+    let failed = unsafe { libc::syscall(libc::SYS_io_setup, 512, &raw mut context) };
+    assert_eq!(failed, 0);
     ready();
     for round in 0..10 {
         let block = |index: i64, opcode, buffer, bytes| ControlBlock {
@@ -343,10 +356,8 @@ fn faults(folder: &Path) {
     let map = map(&file, PAGES * PAGE);
     evict(&file, map, PAGES);
     // SAFETY: advice about our own mapping.
-    assert_eq!(
-        unsafe { libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM) },
-        0
-    );
+    let failed = unsafe { libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM) };
+    assert_eq!(failed, 0);
     ready();
     let mut sum = 0u64;
     for round in 0..2 {
@@ -414,12 +425,12 @@ fn direct_reads(folder: &Path) {
     filled(&path, 64 * MIB).sync_all().unwrap();
     let file = open_direct(&path);
     let mut ring = IoUring::new(8).unwrap();
-    let buffer = aligned(4 * MIB);
+    let buffer = aligned(6 * MIB);
     ready();
     for (round, page) in scattered(8 * MIB / PAGE, 100).enumerate() {
         let offset = page * PAGE * 7;
         let length = if round % 10 < 2 {
-            4 * MIB
+            6 * MIB
         } else {
             (round % 10) * PAGE
         };
