@@ -14,6 +14,7 @@ mod detach;
 mod file_names;
 mod jobs;
 mod known_calls;
+mod known_program;
 mod permission;
 mod strace;
 mod support;
