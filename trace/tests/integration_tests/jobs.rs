@@ -1,6 +1,6 @@
 //! What traced children do. Each says on stderr, a pipe, what a correct trace must contain.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
