@@ -2,22 +2,21 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_trace::{LiveSource, TraceOptions};
 
+use crate::cold_reads::{self, Mix};
 use crate::known_program::{self, filled};
 use crate::support::{FOLDER, JOB};
 
 pub(crate) const THREADS: usize = 64;
 pub(crate) const ROUNDS: usize = 20;
 pub(crate) const FAST_READS: u64 = 200_000;
-pub(crate) const CACHE_READS: usize = 6_000;
 pub(crate) const COUNTED_THREADS: usize = 4;
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// The child's main function. As a test of the parent process it does nothing.
 #[test]
@@ -27,7 +26,9 @@ fn entry() {
     match job.as_str() {
         "ten_calls" => ten_calls(&folder),
         "fast_reads" => fast_reads(&folder),
-        "cached_and_not" => cached_and_not(&folder),
+        "random_reads" => cold_reads::read(&folder, Mix::Random),
+        "default_reads" => cold_reads::read(&folder, Mix::Default),
+        "sequential_reads" => cold_reads::read(&folder, Mix::Sequential),
         "come_and_go" => come_and_go(&folder),
         "counted" => counted(&folder),
         "attach" => attach(&folder),
@@ -35,7 +36,7 @@ fn entry() {
     }
 }
 
-fn say(line: &str) {
+pub(crate) fn say(line: &str) {
     std::io::stderr()
         .write_all(format!("{line}\n").as_bytes())
         .unwrap();
@@ -43,14 +44,14 @@ fn say(line: &str) {
 
 /// Says that preparation is over and waits for the word. This read of a pipe is in flight when
 /// tracing starts.
-fn ready() {
+pub(crate) fn ready() {
     say("ready");
     let mut word = [0; 3];
     std::io::stdin().read_exact(&mut word).unwrap();
 }
 
 /// Says that the work is done and stays, so that files can still be looked up.
-fn done() {
+pub(crate) fn done() {
     say("done");
     let mut rest = Vec::new();
     std::io::stdin().read_to_end(&mut rest).unwrap();
@@ -78,75 +79,6 @@ fn fast_reads(folder: &Path) {
         file.read_exact_at(&mut buffer, round % 2000 * 512).unwrap();
     }
     done();
-}
-
-// ---- cached_and_not ----
-
-/// Reads of which the kernel's own `mincore` says beforehand whether they will be hits.
-fn cached_and_not(folder: &Path) {
-    const PAGES: usize = 16 * 1024;
-    let path = folder.join("cached.dat");
-    let file = filled(&path, PAGES * PAGE);
-    file.sync_all().unwrap();
-    let fd = file.as_raw_fd();
-    // SAFETY: a private, read-only mapping of a file that nobody truncates; advice on our file.
-    let map = unsafe {
-        let map = libc::mmap(
-            std::ptr::null_mut(),
-            PAGES * PAGE,
-            libc::PROT_READ,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
-        assert_ne!(map, libc::MAP_FAILED);
-        assert_eq!(libc::madvise(map, PAGES * PAGE, libc::MADV_RANDOM), 0);
-        assert_eq!(libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_RANDOM), 0);
-        map
-    };
-    evict(&file, map, PAGES);
-    ready();
-    let mut random = 88_172_645_463_325_252u64;
-    let mut resident = Vec::with_capacity(CACHE_READS);
-    let mut buffer = [0; PAGE];
-    for _ in 0..CACHE_READS {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        // A quarter of the file, so that pages come up again and are hits then.
-        let page = usize::try_from(random).unwrap() % (PAGES / 4);
-        let mut state = 0u8;
-        // SAFETY: one page of the mapping, one byte of answer.
-        let failed = unsafe { libc::mincore(map.byte_add(page * PAGE), PAGE, &mut state) };
-        assert_eq!(failed, 0);
-        resident.push(state & 1);
-        file.read_exact_at(&mut buffer, (page * PAGE) as u64)
-            .unwrap();
-    }
-    for state in resident {
-        say(&state.to_string());
-    }
-    done();
-}
-
-/// Advice leaves pages that are being written or have just been; it is repeated until nearly all
-/// are gone.
-fn evict(file: &File, map: *mut libc::c_void, pages: usize) {
-    let mut states = vec![0u8; pages];
-    for _ in 0..200 {
-        file.sync_all().unwrap();
-        // SAFETY: advice on our own file; the mapping has `pages` pages, one byte of answer each.
-        let failed = unsafe {
-            libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED)
-                + libc::mincore(map, pages * PAGE, states.as_mut_ptr())
-        };
-        assert_eq!(failed, 0);
-        if states.iter().filter(|state| **state & 1 == 1).count() < pages / 50 {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    panic!("the file stays in the page cache");
 }
 
 // ---- come_and_go ----

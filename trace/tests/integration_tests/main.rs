@@ -9,6 +9,7 @@
 
 mod accounting;
 mod cache;
+mod cold_reads;
 mod container;
 mod detach;
 mod file_names;

@@ -1,6 +1,7 @@
 //! Cost per call of each tracer, in rounds that measure all of them in shuffled order.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
@@ -10,13 +11,16 @@ use crate::load::{self, Sample};
 use crate::peers::Peer;
 use crate::tracer::{self, Backend};
 
+/// A tracer that sees nothing measures its own cost for two seconds, then no more.
+const SETTLE: Duration = Duration::from_secs(3);
+
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Rounds; each measures every tracer once
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..))]
     rounds: u32,
-    /// Calls per measurement
-    #[arg(long, default_value_t = 100_000)]
+    /// Calls per measurement; a tenth of them with the other tracers, which are slow
+    #[arg(long, default_value_t = 1_000_000)]
     calls: u64,
 }
 
@@ -42,6 +46,13 @@ const VARIANTS: [Variant; 9] = [
 ];
 
 impl Variant {
+    fn calls(self, options: &Options) -> u64 {
+        match self {
+            Self::Peer(_) => options.calls / 10,
+            _ => options.calls,
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Untraced => "untraced",
@@ -88,9 +99,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for _ in 0..options.rounds {
         for index in shuffled(rows.len(), &mut random)? {
             let row = &mut rows[index];
-            let (sample, recorded) = measure(row.variant, &file, options.calls)?;
+            let calls = row.variant.calls(options);
+            let (sample, recorded) = measure(row.variant, &file, calls)?;
             row.samples.push(sample);
-            row.lost += recorded.map_or(0, |recorded| options.calls.saturating_sub(recorded));
+            row.lost += recorded.map_or(0, |recorded| calls.saturating_sub(recorded));
         }
     }
     show(&rows, options)
@@ -132,6 +144,7 @@ fn measure(variant: Variant, file: &Path, calls: u64) -> Result<(Sample, Option<
         Variant::OtherProcess(backend) => {
             let other = load::start(file, calls)?;
             let tracer = tracer::start(other.pid(), backend, &run)?;
+            std::thread::sleep(SETTLE);
             let sample = load::sample(&mut load)?;
             let outcome = tracer::finish(tracer)?;
             ensure!(outcome.seen == 0, "{outcome:?} of an idle process");
