@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use seekscope_trace::{LiveSource, TraceOptions};
+use seekscope_trace::{BackendChoice, LiveSource, TraceOptions};
 
 use crate::cold_reads::{self, Mix};
 use crate::known_program::{self, filled};
@@ -31,7 +31,12 @@ fn entry() {
         "sequential_reads" => cold_reads::read(&folder, Mix::Sequential),
         "come_and_go" => come_and_go(&folder),
         "counted" => counted(&folder),
-        "attach" => attach(&folder),
+        "attach" => attach(&folder, BackendChoice::Auto),
+        "attach_tracepoint" => attach(&folder, BackendChoice::Tracepoint),
+        "attach_without_bpf" => {
+            forbid(libc::SYS_bpf);
+            attach(&folder, BackendChoice::Auto);
+        }
         other => panic!("no job {other}"),
     }
 }
@@ -136,11 +141,46 @@ fn counted(folder: &Path) {
 // ---- attach ----
 
 /// Tries to trace the process named in a file, else itself.
-fn attach(folder: &Path) {
+fn attach(folder: &Path, backend: BackendChoice) {
     let other = std::fs::read_to_string(folder.join("pid"));
     let pid = other.map_or(std::process::id(), |pid| pid.parse().unwrap());
-    match LiveSource::attach(&TraceOptions::new(pid)) {
+    match LiveSource::attach(&TraceOptions {
+        backend,
+        ..TraceOptions::new(pid)
+    }) {
         Ok(_) => say("attached"),
         Err(error) => say(&format!("{} {error}", error.is_permission())),
     }
+}
+
+/// From now on this system call fails with EPERM in this thread and those it starts.
+fn forbid(system_call: libc::c_long) {
+    let number = u32::try_from(system_call).unwrap();
+    let instruction = |code: u32, jump_if_not, k| libc::sock_filter {
+        code: u16::try_from(code).unwrap(),
+        jt: 0,
+        jf: jump_if_not,
+        k,
+    };
+    let mut filter = [
+        // The number is the first field of what the filter is given (struct seccomp_data).
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
+        instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, number),
+        instruction(
+            libc::BPF_RET,
+            0,
+            libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned(),
+        ),
+        instruction(libc::BPF_RET, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: u16::try_from(filter.len()).unwrap(),
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: the program and its instructions outlive the calls.
+    let failed = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+            + libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program)
+    };
+    assert_eq!(failed, 0);
 }
