@@ -10,9 +10,7 @@ use libbpf_cargo::SkeletonBuilder;
 const SOURCE: &str = "bpf/io.bpf.c";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    for file in [SOURCE, "bpf/record.h", "bpf/kernel.h", "bpf/kernel_reads.h"] {
-        println!("cargo:rerun-if-changed={file}");
-    }
+    println!("cargo:rerun-if-changed=bpf");
     let clang = env::var_os("CLANG").unwrap_or_else(|| "clang".into());
     if let Err(error) = Command::new(&clang).arg("--version").output() {
         return Err(format!(

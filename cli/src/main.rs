@@ -18,6 +18,7 @@ mod progress;
 mod report_command;
 mod session;
 mod signals;
+mod trace;
 
 use std::io::Write;
 use std::process::ExitCode;

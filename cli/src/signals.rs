@@ -48,6 +48,7 @@ impl Signals {
         ASKED.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             self.first().await;
+            crate::trace::restore_terminal();
             std::process::exit(130);
         });
     }

@@ -65,7 +65,7 @@ impl DeviceFacts {
 
     fn of_device(root: &Path, path: &Path, dev: Dev) -> Self {
         let device = format!("{}:{}", major(dev), minor(dev));
-        let mount = mount_of(mounts(root), path, &device);
+        let mount = mount_of(mounts(&root.join("proc")), path, &device);
         let mut disk = whole_disk(&root.join("sys/dev/block").join(&device));
         let mut facts = Self {
             path: path.display().to_string(),

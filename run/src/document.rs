@@ -199,6 +199,8 @@ pub struct TraceFacts {
     pub lost_ring_full: u64,
     /// … the slot holding the call's start was taken over by another thread.
     pub lost_start: u64,
+    /// … a table of the kernel programs had no room.
+    pub lost_table_full: u64,
     /// A flight recorder's events that gave way to newer ones, on purpose.
     pub overwritten: u64,
     /// What was traced, and what not and why.

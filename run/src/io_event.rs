@@ -55,6 +55,18 @@ pub enum IoKind {
     Discard,
 }
 
+impl IoKind {
+    /// The word for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Sync => "sync",
+            Self::Discard => "discard",
+        }
+    }
+}
+
 impl IoOp {
     pub const ALL: [IoOp; 25] = [
         Self::Read,

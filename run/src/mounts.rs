@@ -6,24 +6,29 @@ use std::path::{Path, PathBuf};
 
 use crate::kernel_files::read_trimmed;
 
+/// One mount.
 #[derive(Debug, Clone)]
-pub(crate) struct Mount {
+pub struct Mount {
     /// `major:minor`.
-    pub(crate) device: String,
+    pub device: String,
     /// The folder of the filesystem that is visible at `point`; not "/" for a bind mount.
-    pub(crate) root: PathBuf,
-    pub(crate) point: PathBuf,
+    pub root: PathBuf,
+    /// Where it is seen.
+    pub point: PathBuf,
     /// Of this mount, e.g. `rw,noatime`.
-    pub(crate) options: String,
-    pub(crate) filesystem: String,
-    pub(crate) source: String,
+    pub options: String,
+    /// e.g. `ext4`.
+    pub filesystem: String,
+    /// What is mounted: mostly a device.
+    pub source: String,
     /// Of the filesystem, whichever mount shows it, e.g. `rw,discard`.
-    pub(crate) filesystem_options: String,
+    pub filesystem_options: String,
 }
 
-/// All mounts that this process sees, oldest first; lines that make no sense are left out.
-pub(crate) fn mounts(root: &Path) -> Vec<Mount> {
-    let text = read_trimmed(root.join("proc/self/mountinfo")).unwrap_or_default();
+/// All mounts that this process sees, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests),
+/// oldest first; lines that make no sense are left out.
+pub fn mounts(proc_root: &Path) -> Vec<Mount> {
+    let text = read_trimmed(proc_root.join("self/mountinfo")).unwrap_or_default();
     text.lines().filter_map(parse).collect()
 }
 
@@ -69,12 +74,20 @@ fn unescape(text: &str) -> PathBuf {
 
 /// The mount that holds `path`: the one with its device number, else the longest mount point that
 /// is a prefix (btrfs and overlayfs report other device numbers than their mounts).
-pub(crate) fn mount_of(mounts: Vec<Mount>, path: &Path, device: &str) -> Option<Mount> {
+pub fn mount_of(mounts: Vec<Mount>, path: &Path, device: &str) -> Option<Mount> {
     let path = path.canonicalize().ok()?;
     mounts
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point))
         .max_by_key(|mount| (mount.device == device, mount.point.as_os_str().len()))
+}
+
+/// Major and minor number of the filesystem under `path`, as its superblock has them: `stat` shows
+/// others for btrfs subvolumes. `None` when no mount holds it.
+pub fn superblock_device(proc_root: &Path, path: &Path) -> Option<(u32, u32)> {
+    let device = mount_of(mounts(proc_root), path, "")?.device;
+    let (major, minor) = device.split_once(':')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 #[cfg(test)]

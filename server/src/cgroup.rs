@@ -4,19 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use seekscope_run::mounts::{Mount, mounts};
+
 /// The host's control-group mounts, or a made-up tree in tests.
 #[derive(Debug, Clone)]
 pub struct CgroupTree {
     blkio: Option<Mount>,
     unified: Option<Mount>,
     proc_root: PathBuf,
-}
-
-#[derive(Debug, Clone)]
-struct Mount {
-    point: PathBuf,
-    /// The group that is visible as `point` (not "/" in a container).
-    root: PathBuf,
 }
 
 /// The hierarchy that limits I/O.
@@ -37,28 +32,16 @@ pub(crate) enum Controller {
 impl CgroupTree {
     /// What is mounted, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests).
     pub fn discover(proc_root: &Path) -> Self {
-        let text = fs::read_to_string(proc_root.join("self/mountinfo")).unwrap_or_default();
         let mut tree = Self {
             blkio: None,
             unified: None,
             proc_root: proc_root.to_path_buf(),
         };
-        for line in text.lines() {
-            let Some((left, right)) = line.split_once(" - ") else {
-                continue;
-            };
-            let left: Vec<&str> = left.split(' ').collect();
-            let right: Vec<&str> = right.split(' ').collect();
-            let ([_, _, _, root, point, ..], [kind, _, options, ..]) = (&left[..], &right[..])
-            else {
-                continue;
-            };
-            let mount = Mount {
-                point: unescape(point),
-                root: unescape(root),
-            };
-            match *kind {
-                "cgroup" if options.split(',').any(|o| o == "blkio") => tree.blkio = Some(mount),
+        for mount in mounts(proc_root) {
+            match mount.filesystem.as_str() {
+                "cgroup" if mount.filesystem_options.split(',').any(|o| o == "blkio") => {
+                    tree.blkio = Some(mount);
+                }
                 "cgroup2" => tree.unified = Some(mount),
                 _ => {}
             }
@@ -77,10 +60,7 @@ impl CgroupTree {
 
     #[cfg(test)]
     pub(crate) fn v1(point: &Path, proc_root: &Path) -> Self {
-        let mount = Mount {
-            point: point.into(),
-            root: "/".into(),
-        };
+        let mount = mount_at(point);
         Self {
             blkio: Some(mount),
             unified: None,
@@ -90,10 +70,7 @@ impl CgroupTree {
 
     #[cfg(test)]
     pub(crate) fn v2(point: &Path, proc_root: &Path) -> Self {
-        let mount = Mount {
-            point: point.into(),
-            root: "/".into(),
-        };
+        let mount = mount_at(point);
         Self {
             blkio: None,
             unified: Some(mount),
@@ -109,12 +86,12 @@ impl CgroupTree {
             .as_ref()
             .filter(|mount| has_word(&mount.point.join("cgroup.controllers"), "io"));
         match (unified, &self.blkio) {
-            (Some(Mount { point, root }), _) => Some(Controller::V2 {
+            (Some(Mount { point, root, .. }), _) => Some(Controller::V2 {
                 point: point.clone(),
                 root: root.clone(),
                 proc_root,
             }),
-            (None, Some(Mount { point, root })) => Some(Controller::V1 {
+            (None, Some(Mount { point, root, .. })) => Some(Controller::V1 {
                 point: point.clone(),
                 root: root.clone(),
                 proc_root,
@@ -203,9 +180,17 @@ fn has_word(file: &Path, word: &str) -> bool {
     fs::read_to_string(file).is_ok_and(|text| text.split_ascii_whitespace().any(|w| w == word))
 }
 
-/// mountinfo writes blanks as `\040`.
-fn unescape(text: &str) -> PathBuf {
-    PathBuf::from(text.replace("\\040", " "))
+#[cfg(test)]
+fn mount_at(point: &Path) -> Mount {
+    Mount {
+        device: String::new(),
+        root: "/".into(),
+        point: point.into(),
+        options: String::new(),
+        filesystem: String::new(),
+        source: String::new(),
+        filesystem_options: String::new(),
+    }
 }
 
 #[cfg(test)]

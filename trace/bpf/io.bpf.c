@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
 /*
- * Follows the ten read and write system calls of one process on regular files and block devices.
+ * Follows the read, write and sync system calls of some processes on regular files and block
+ * devices.
  *
  * A call's start is kept in an array slot chosen by thread id; at its end one record goes to the
- * ring buffer. Two backends share these bodies and user space loads one of them:
+ * ring buffer, or is added to the file's totals. Two backends share these bodies and user space loads one of them:
  *
  *   tp_btf      typed kernel pointers, read directly: cheapest, needs Linux 5.11
  *   tracepoint  classic tracepoints, every kernel read through a helper: needs Linux 5.8 and tracefs
@@ -19,14 +20,8 @@
 /* ---- Set by user space before loading; the verifier then drops what they rule out. ---- */
 
 #define OP_TABLE_SIZE 512
-/* OP_* by system-call number. The largest number we follow is 328. */
+/* OP_* by system-call number. The largest number we follow is 437. */
 const volatile __u8 op_of_syscall[OP_TABLE_SIZE] = {};
-/* The traced process, numbered as in the namespace named by the next two. */
-const volatile __u32 target_tgid = 0;
-/* Its PID namespace, 0 for the first one. Needed where seekscope itself runs in a container and
- * cannot know the number that the first namespace has for the process. */
-const volatile __u64 target_pidns_device = 0;
-const volatile __u64 target_pidns_inode = 0;
 /* Number of slots - 1, where the number is a power of two. */
 const volatile __u32 slot_mask = 0;
 /* Wake the reader when more bytes than this wait in the ring. */
@@ -40,8 +35,6 @@ const volatile __u32 o_direct = 0;
 volatile __u32 tracing = 0;
 /* A wake-up is under way; the reader clears it. Saves waking once per record beyond the mark. */
 volatile __u32 wakeup_sent = 0;
-/* The traced process as the first PID namespace numbers it, once it has been seen. */
-volatile __u32 host_tgid = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -62,28 +55,18 @@ struct {
 	__type(value, struct io_counters);
 } seekscope_count SEC(".maps");
 
+#include "names.h"
+#include "filter.h"
+#include "totals.h"
+
 /* A call's arguments, however the backend came by them. */
 struct arguments {
 	__u32 fd;
+	__u64 second;
 	__u64 count;
 	__u64 position;
 	__u32 rwf;
 };
-
-/* Is the current process followed? To follow a set of processes, look it up in a map here. */
-static __always_inline bool is_target(__u64 pid_tgid)
-{
-	if (target_pidns_inode == 0)
-		return (__u32)(pid_tgid >> 32) == target_tgid;
-
-	struct bpf_pidns_info info = {};
-	if (bpf_get_ns_current_pid_tgid(target_pidns_device, target_pidns_inode, &info, sizeof(info)))
-		return false; /* a process of another namespace */
-	if (info.tgid != target_tgid)
-		return false;
-	host_tgid = pid_tgid >> 32;
-	return true;
-}
 
 static __always_inline struct start_slot *slot_of(__u32 tid)
 {
@@ -112,7 +95,7 @@ static __always_inline bool uses_file_position(__u8 op, __u64 position)
 
 static __always_inline bool is_append(__u8 op, __u32 file_flags, __u32 rwf)
 {
-	if (op < OP_WRITE)
+	if (op < OP_WRITE || op > OP_PWRITEV2)
 		return false;
 	if (op != OP_PWRITEV2)
 		return file_flags & O_APPEND;
@@ -121,7 +104,19 @@ static __always_inline bool is_append(__u8 op, __u32 file_flags, __u32 rwf)
 
 static __always_inline bool has_count(__u8 op)
 {
-	return op == OP_READ || op == OP_PREAD || op == OP_WRITE || op == OP_PWRITE;
+	return op == OP_READ || op == OP_PREAD || op == OP_WRITE || op == OP_PWRITE ||
+	       op == OP_SYNC_FILE_RANGE;
+}
+
+/* Where the call works in the file. */
+static __always_inline __u64 offset_of(__u8 op, const struct arguments *call,
+				       const struct file_facts *facts)
+{
+	if (op == OP_FSYNC || op == OP_FDATASYNC)
+		return OFFSET_UNKNOWN; /* everywhere */
+	if (op == OP_SYNC_FILE_RANGE)
+		return call->second;
+	return uses_file_position(op, call->position) ? facts->position : call->position;
 }
 
 static __always_inline void fill_slot(struct start_slot *slot, __u8 op, const struct arguments *call,
@@ -137,7 +132,7 @@ static __always_inline void fill_slot(struct start_slot *slot, __u8 op, const st
 	if (is_append(op, facts->flags, call->rwf))
 		flags |= FLAG_APPEND;
 	slot->flags = flags;
-	slot->offset = from_position ? facts->position : call->position;
+	slot->offset = offset_of(op, call, facts);
 	slot->inode = facts->inode;
 	slot->device = facts->device;
 	slot->file = (__u64)file;
@@ -155,6 +150,31 @@ static __always_inline void lose_occupant(const struct start_slot *slot)
 		return;
 	count->seen++;
 	count->lost_start++;
+}
+
+/* Sends the thread's name and process before its first record. A full ring loses it: user space
+ * then looks into /proc. */
+static __always_inline void announce(struct start_slot *slot, __u64 pid_tgid)
+{
+	struct thread_record *thread;
+
+	slot->announced = pid_tgid;
+	thread = bpf_ringbuf_reserve(&seekscope_ring, sizeof(*thread), 0);
+	if (!thread)
+		return;
+	thread->tid = pid_tgid;
+	thread->tgid = pid_tgid >> 32;
+	thread->reserved[0] = thread->reserved[1] = 0;
+	bpf_get_current_comm(thread->comm, sizeof(thread->comm));
+	bpf_ringbuf_submit(thread, BPF_RB_NO_WAKEUP);
+}
+
+/* Is this call on a file that the filters let pass? */
+static __always_inline bool is_wanted(__u8 op, const struct arguments *call, struct file *file,
+				      const struct file_facts *facts)
+{
+	return facts->wanted && is_wanted_device(facts->device) && is_wanted_path(file, facts) &&
+	       is_sampled(facts, offset_of(op, call, facts));
 }
 
 static __always_inline int on_enter(__u64 pid_tgid, long nr, __u8 op, const struct arguments *call,
@@ -175,11 +195,14 @@ static __always_inline int on_enter(__u64 pid_tgid, long nr, __u8 op, const stru
 	struct file *file = file_of(task, call->fd, typed);
 	if (file)
 		read_file_facts(file, &facts, typed);
+	bool wanted = file && is_wanted(op, call, file, &facts);
 	slot->nr = nr;
-	slot->op = facts.wanted ? op : OP_NONE;
-	if (!facts.wanted)
+	slot->op = wanted ? op : OP_NONE;
+	if (!wanted)
 		return 0;
 
+	if (slot->announced != tid)
+		announce(slot, pid_tgid);
 	fill_slot(slot, op, call, &facts, file);
 	slot->device_read_bytes = device_read_bytes(task, typed);
 	slot->voluntary_switches = LOAD(typed, task, nvcsw);
@@ -204,9 +227,9 @@ static __always_inline __u64 append_offset(const struct start_slot *slot, __s64 
 	return end >= result ? end - result : OFFSET_UNKNOWN;
 }
 
-static __always_inline void set_device_read(struct io_record *record, __u64 bytes)
+static __always_inline void set_device_read(struct io_record *record, __u32 bytes)
 {
-	__u64 sectors = bytes >> SECTOR_SHIFT;
+	__u32 sectors = bytes >> SECTOR_SHIFT;
 
 	if (bytes)
 		record->flags |= FLAG_DEVICE_READ;
@@ -240,9 +263,9 @@ static __always_inline void fill_record(struct io_record *record, const struct s
 	record->result = result; /* the kernel caps transfers below 2 GiB */
 	record->op = slot->op;
 	record->flags = slot->flags;
-	if (LOAD(typed, task, nvcsw) != slot->voluntary_switches)
+	if ((__u32)LOAD(typed, task, nvcsw) != slot->voluntary_switches)
 		record->flags |= FLAG_WAITED;
-	set_device_read(record, device_read_bytes(task, typed) - slot->device_read_bytes);
+	set_device_read(record, (__u32)device_read_bytes(task, typed) - slot->device_read_bytes);
 	set_latency(record, end_ns - slot->start_ns);
 }
 
@@ -256,15 +279,30 @@ static __always_inline __u64 wakeup_flag(void)
 	return BPF_RB_FORCE_WAKEUP;
 }
 
+static __always_inline int count_only(const struct start_slot *start, __s64 result, __u64 end_ns,
+				      struct io_counters *count, const bool typed)
+{
+	struct io_record record = {};
+	__u32 device_read = (__u32)device_read_bytes(current_task(typed), typed) -
+			    start->device_read_bytes;
+
+	fill_record(&record, start, result, end_ns, typed);
+	if (!add_to_totals(&record, end_ns - start->start_ns, device_read))
+		count->lost_table_full++;
+	return 0;
+}
+
 static __always_inline int on_exit(const struct start_slot *start, __s64 result, const bool typed)
 {
 	__u64 end_ns = bpf_ktime_get_ns();
 	struct io_counters *count = counters();
 	struct io_record *record;
 
-	if (!count)
+	if (!count || end_ns - start->start_ns < latency_min_ns)
 		return 0;
 	count->seen++;
+	if (only_totals)
+		return count_only(start, result, end_ns, count, typed);
 	record = bpf_ringbuf_reserve(&seekscope_ring, sizeof(*record), 0);
 	if (!record) {
 		count->lost_ring_full++;
@@ -300,6 +338,24 @@ static __always_inline enum start take_start(__u32 tid, long nr, struct start_sl
 	return start->op == OP_NONE ? START_IRRELEVANT : START_TAKEN;
 }
 
+/* A file was opened, or could not be. */
+static __always_inline void on_open(__u64 pid_tgid, __s64 result, const bool typed)
+{
+	struct task_struct *task = current_task(typed);
+	struct file_facts facts = {};
+
+	if (result < 0)
+		return;
+	struct file *file = file_of(task, result, false);
+	if (!file)
+		return;
+	read_file(file, &facts, false);
+	if (!facts.wanted)
+		return;
+	forget_verdict(&facts);
+	send_name(task, pid_tgid >> 32, file, &facts);
+}
+
 static __always_inline void count_unmatched(void)
 {
 	struct io_counters *count = counters();
@@ -317,13 +373,14 @@ int seekscope_enter(__u64 *ctx)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u8 op;
 
-	if (!tracing || !is_target(pid_tgid))
+	if (!tracing)
 		return 0;
 	op = op_of(nr);
-	if (op == OP_NONE)
+	if (op == OP_NONE || op == OP_OPEN || !is_target(pid_tgid))
 		return 0;
 	struct arguments call = {
 		.fd = SYSCALL_FD(regs),
+		.second = SYSCALL_SECOND(regs),
 		.count = SYSCALL_COUNT(regs),
 		.position = SYSCALL_POSITION(regs),
 		.rwf = SYSCALL_RWF(regs),
@@ -338,11 +395,16 @@ int seekscope_exit(__u64 *ctx)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct start_slot start;
 
-	if (!tracing || !is_target(pid_tgid))
+	if (!tracing)
 		return 0;
 	long nr = SYSCALL_NR(regs);
-	if (op_of(nr) == OP_NONE)
+	__u8 op = op_of(nr);
+	if (op == OP_NONE || !is_target(pid_tgid))
 		return 0;
+	if (op == OP_OPEN) {
+		on_open(pid_tgid, ctx[1], true);
+		return 0;
+	}
 	enum start found = take_start(pid_tgid, nr, &start);
 	if (found == START_TAKEN)
 		return on_exit(&start, ctx[1], true);
@@ -366,13 +428,14 @@ int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	__u8 op;
 
-	if (!tracing || !is_target(pid_tgid))
+	if (!tracing)
 		return 0;
 	op = op_of(ctx->id);
-	if (op == OP_NONE)
+	if (op == OP_NONE || op == OP_OPEN || !is_target(pid_tgid))
 		return 0;
 	struct arguments call = {
 		.fd = ctx->args[0],
+		.second = ctx->args[1],
 		.count = ctx->args[2],
 		.position = ctx->args[3],
 		.rwf = ctx->args[5],
@@ -386,14 +449,36 @@ int seekscope_end(struct trace_event_raw_sys_exit *ctx)
 	__u64 pid_tgid = bpf_get_current_pid_tgid();
 	struct start_slot start;
 
-	if (!tracing || !is_target(pid_tgid) || op_of(ctx->id) == OP_NONE)
+	__u8 op = op_of(ctx->id);
+
+	if (!tracing || op == OP_NONE || !is_target(pid_tgid))
 		return 0;
+	if (op == OP_OPEN) {
+		on_open(pid_tgid, ctx->ret, false);
+		return 0;
+	}
 	enum start found = take_start(pid_tgid, ctx->id, &start);
 	if (found == START_TAKEN)
 		return on_exit(&start, ctx->ret, false);
 	/* The descriptor is not passed here, so calls on sockets and pipes count too. */
 	if (found == START_UNKNOWN && !is_compat(current_task(false), false))
 		count_unmatched();
+	return 0;
+}
+
+/* ---- Both backends: children of a traced process are traced from their birth ---- */
+
+SEC("raw_tp/sched_process_fork")
+int seekscope_fork(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct task_struct *parent = (struct task_struct *)ctx->args[0];
+	struct task_struct *child = (struct task_struct *)ctx->args[1];
+	__u32 from = BPF_CORE_READ(parent, tgid);
+	__u32 to = BPF_CORE_READ(child, tgid);
+	__u8 yes = 1;
+
+	if (from != to && bpf_map_lookup_elem(&seekscope_tgids, &from))
+		bpf_map_update_elem(&seekscope_tgids, &to, &yes, BPF_ANY);
 	return 0;
 }
 

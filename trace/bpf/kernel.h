@@ -22,9 +22,19 @@ typedef _Bool bool;
 #define false 0
 
 /* Stable kernel interface (linux/bpf.h). */
-enum { BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6, BPF_MAP_TYPE_RINGBUF = 27 };
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 enum { BPF_RB_AVAIL_DATA = 0 };
+struct bpf_raw_tracepoint_args {
+	__u64 args[0];
+};
 struct bpf_pidns_info {
 	__u32 pid;
 	__u32 tgid;
@@ -58,17 +68,53 @@ struct super_block {
 	unsigned long s_magic;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
+struct fs_struct {
+	struct path root;
+};
+
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	long long i_size;
+	__u32 i_generation;
 };
 
 struct file {
 	struct inode *f_inode;
 	unsigned int f_flags;
 	long long f_pos;
+	struct path f_path;
 };
 
 struct fdtable {
@@ -83,6 +129,9 @@ struct files_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned long nvcsw;
+	__s32 pid;
+	__s32 tgid;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
 };
@@ -101,6 +150,7 @@ struct trace_event_raw_sys_exit {
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di;
+	unsigned long si;
 	unsigned long dx;
 	unsigned long r10;
 	unsigned long r9;
@@ -123,12 +173,14 @@ struct pt_regs {
 #if defined(__TARGET_ARCH_x86)
 #define SYSCALL_NR(regs) ((long)(regs)->orig_ax)
 #define SYSCALL_FD(regs) ((__u32)(regs)->di)
+#define SYSCALL_SECOND(regs) ((regs)->si)
 #define SYSCALL_COUNT(regs) ((regs)->dx)
 #define SYSCALL_POSITION(regs) ((regs)->r10)
 #define SYSCALL_RWF(regs) ((__u32)(regs)->r9)
 #else
 #define SYSCALL_NR(regs) ((long)(regs)->syscallno)
 #define SYSCALL_FD(regs) ((__u32)(regs)->orig_x0)
+#define SYSCALL_SECOND(regs) ((regs)->regs[1])
 #define SYSCALL_COUNT(regs) ((regs)->regs[2])
 #define SYSCALL_POSITION(regs) ((regs)->regs[3])
 #define SYSCALL_RWF(regs) ((__u32)(regs)->regs[5])

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
 /*
- * What the kernel programs hand to user space: one `struct io_record` per completed call, through
- * the ring buffer, in host byte order. `src/decode.rs` reads the same layout.
+ * What the kernel programs hand to user space through the ring buffer, in host byte order.
+ * `src/decode.rs` and `src/notices.rs` read the same layouts and tell them apart by length:
  *
- * 48 bytes hold all there is to say about a call; the ring buffer adds a header of 8. The process
- * id is absent because one trace follows one process.
+ *   48 bytes   `struct io_record`: a completed call. The ring buffer adds a header of 8
+ *   32 bytes   `struct thread_record`: a thread's first call. It spares each call the process id
+ *   above 48   `struct name_record`: a file was opened
  */
 #pragma once
 
@@ -19,6 +20,11 @@
 #define OP_PWRITE 7
 #define OP_WRITEV 8
 #define OP_PWRITEV2 10
+#define OP_FSYNC 11
+#define OP_FDATASYNC 12
+#define OP_SYNC_FILE_RANGE 13
+/* Not I/O: gives a file its name. Never in a record. */
+#define OP_OPEN 255
 
 /* `flags`: the low byte of `IoFlags` in the `run` crate. */
 #define FLAG_WAITED 0x01
@@ -28,6 +34,7 @@
 #define FLAG_DIRECT 0x10
 #define FLAG_APPEND 0x20
 #define FLAG_DEVICE_BYTES_SATURATED 0x40
+#define FLAG_CACHE_UNKNOWN 0x80
 
 /* `offset` where it could not be known. No file offset is this large: they are signed. */
 #define OFFSET_UNKNOWN (~0ULL)
@@ -51,12 +58,70 @@ struct io_record {
 
 _Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes");
 
+/* Sent before a thread's first call, and again when its start slot was shared meanwhile. */
+struct thread_record {
+	__u32 tid; /*  0  numbered by the first PID namespace, as all that follow */
+	__u32 tgid; /*  4  its process */
+	__u32 reserved[2];
+	char comm[16]; /* 16  its name, ends with a zero byte */
+};
+
+_Static_assert(sizeof(struct thread_record) == 32, "src/notices.rs relies on 32 bytes");
+
+#define NAME_BYTES 4096	 /* of a path: PATH_MAX */
+#define COMPONENT_BYTES 256 /* NAME_MAX and a zero byte */
+#define DEPTH_MAX 40	 /* folders; deeper files are named by user space, if it comes in time */
+
+#define NAME_TRUNCATED 1 /* deeper than DEPTH_MAX or longer than NAME_BYTES */
+#define NAME_UNLINKED 2	 /* opened without a name, or it is gone already */
+
+/* A file was opened. The path's parts stand in `parts` from the last to the first, each ended by a
+ * zero byte, as seen from the process's own root folder. */
+struct name_record {
+	__u64 inode;
+	__u32 device;
+	__u32 generation; /* tells a new file from an older one with its inode number */
+	__u32 tgid;
+	__u32 flags; /* NAME_* */
+	__u64 reserved[4];
+	char parts[2 * NAME_BYTES]; /* twice, so that one mask bounds every access */
+};
+
+/* Longer than any other record even without parts. */
+#define NAME_HEADER_BYTES 56
+
+_Static_assert(__builtin_offsetof(struct name_record, parts) == NAME_HEADER_BYTES,
+	       "src/notices.rs relies on it");
+
+/* Where events are only counted: what was seen of one file and operation. */
+struct total_key {
+	__u64 inode;
+	__u32 device;
+	__u32 op;
+};
+
+#define LATENCY_BUCKETS 40 /* bucket i holds latencies from 2^i to 2^(i+1) - 1 ns; the last all above */
+
+struct totals {
+	__u64 calls;
+	__u64 errors;
+	__u64 bytes; /* transferred */
+	__u64 device_read_bytes;
+	__u64 hits;
+	__u64 misses;
+	__u64 waited; /* for pages that others were reading */
+	__u64 direct;
+	__u64 latency_ns; /* sum */
+	__u64 latency_buckets[LATENCY_BUCKETS];
+};
+
 /* Counters, one set per CPU. `src/loader.rs` sums them. */
 struct io_counters {
 	__u64 seen;	       /* calls on files that completed (or whose start was lost) */
 	__u64 lost_ring_full;  /* ... of these: no room in the ring buffer */
 	__u64 lost_start;      /* ... of these: start slot overwritten before the call ended */
 	__u64 unmatched_exits; /* ends of calls whose start was not seen; not in `seen` */
+	__u64 lost_table_full; /* ... of `seen`: no room in a table */
 };
 
 /* The start of a call, kept until it ends, in an array indexed by thread id. */
@@ -69,10 +134,13 @@ struct start_slot {
 	__u64 offset;
 	__u64 inode;
 	__u64 file; /* address of the kernel's struct file */
-	__u64 device_read_bytes;
-	__u64 voluntary_switches;
+	/* Low halves: only their change over one call counts. */
+	__u32 device_read_bytes;
+	__u32 voluntary_switches;
 	__u32 length;
 	__u32 device;
+	__u32 announced; /* thread whose record was sent; outlives the call */
+	__u32 reserved;
 };
 
 _Static_assert(sizeof(struct start_slot) == 64, "one cache line; src/loader.rs reads `tid`, `op`");

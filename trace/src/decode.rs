@@ -43,8 +43,9 @@ impl FileKey {
 pub struct Call {
     /// The file it was on.
     pub file: FileKey,
+    /// The thread that made it.
+    pub tid: u32,
     t_ns: u64,
-    tid: u32,
     op: IoOp,
     flags: IoFlags,
     offset: Option<u64>,

@@ -27,6 +27,27 @@ pub enum TraceError {
     /// The id belongs to a thread; the process is named.
     #[error("{pid} is a thread of process {process}; trace process {process} instead")]
     NotAProcess { pid: u32, process: u32 },
+    /// A control group without processes.
+    #[error(
+        "no process is in the control group {group}, so there is nothing to trace. Start the server first"
+    )]
+    NoMembers { group: String },
+    /// Processes of several containers cannot be told apart from inside another container.
+    #[error(
+        "process {pid} is in another PID namespace than the first one, and seekscope runs in a container. \
+         Run it on the host, or trace the processes one at a time"
+    )]
+    SeveralNamespaces { pid: u32 },
+    /// A file or folder to filter by cannot be looked at.
+    #[error("cannot filter by {path}: {source}. Name a file or folder that exists")]
+    Filter { path: String, source: io::Error },
+    /// More paths or devices than the programs hold.
+    #[error("{what}: {count}; at most {max} can be filtered by. Name a folder above them")]
+    TooManyFilters {
+        what: &'static str,
+        count: usize,
+        max: usize,
+    },
     /// A file below `/proc` could not be read although the process exists.
     #[error("cannot read {path}: {source}")]
     Proc { path: String, source: io::Error },

@@ -1,14 +1,19 @@
-//! Which file a (device, inode) pair is: from the traced process's open descriptors.
+//! Which file a (device, inode) pair is.
 //!
-//! The kernel programs report identities, not names, because names are long and change. The names
-//! are looked up in `/proc/PID/fd`: once at the start, and again when an identity appears that was
-//! not there. A file that was closed before we looked is sought at the end among its neighbours.
+//! Events carry identities, not names, because names are long and change. What was open when
+//! tracing began is found in `/proc/PID/fd`; what is opened later is named by the kernel programs,
+//! in the same stream as the events, so that a file that lives for a millisecond has its name, and
+//! one that gets the inode number of a deleted file is told from it. Should a name be lost, the
+//! descriptors are looked at again, and at the end a file's neighbours.
+
+mod renames;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::{DirEntryExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use rustix::fs::{major, minor};
 use seekscope_run::{FileRecord, FileRole, PathState};
@@ -18,18 +23,25 @@ use crate::decode::FileKey;
 /// What the kernel appends to the name of an open file that has none any more.
 const DELETED_SUFFIX: &str = " (deleted)";
 
-/// A descriptor's file as last seen in `/proc/PID/fd`.
+/// A file as last seen open.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct OpenFile {
+    /// Who had it open, by our numbers or the kernel programs': its root folder is the path's.
+    pid: u32,
     path: String,
     path_state: PathState,
     size_bytes: u64,
+    /// Known of files that were opened during the trace.
+    generation: Option<u32>,
 }
 
-/// The files of one process.
+/// The files of the traced processes.
 #[derive(Debug)]
 pub struct FileTable {
-    process: PathBuf,
+    proc_root: PathBuf,
+    pids: Vec<u32>,
+    /// What was created after this is not what was open before.
+    began: SystemTime,
     /// Every file ever seen open, by the identity `stat` gives.
     seen: HashMap<FileKey, OpenFile>,
     /// Files that events refer to; the position is the `file_id` less the first.
@@ -37,6 +49,8 @@ pub struct FileTable {
     ids: HashMap<FileKey, u32>,
     first_id: u32,
     may_scan: bool,
+    /// Ids whose records have changed since they were handed over.
+    news: Vec<u32>,
 }
 
 /// A file an event refers to.
@@ -48,22 +62,35 @@ pub struct Resolved {
 }
 
 impl FileTable {
-    /// Takes a first look at the descriptors of process `pid` below `proc_root` (`/proc`). Ids are
-    /// given from `first_id` upwards.
+    /// Takes a first look at the descriptors of `pids` below `proc_root` (`/proc`).
     ///
     /// # Errors
-    /// When the folder of descriptors cannot be read: no such process, or no permission.
-    pub fn scan(proc_root: &Path, pid: u32, first_id: u32) -> io::Result<Self> {
+    /// When no folder of descriptors can be read: no such process, or no permission.
+    pub fn scan(proc_root: &Path, pids: &[u32]) -> io::Result<Self> {
         let mut table = Self {
-            process: proc_root.join(pid.to_string()),
+            proc_root: proc_root.into(),
+            pids: pids.into(),
+            began: SystemTime::now(),
             seen: HashMap::new(),
             records: Vec::new(),
             ids: HashMap::new(),
-            first_id,
+            first_id: 0,
             may_scan: true,
+            news: Vec::new(),
         };
         table.look()?;
         Ok(table)
+    }
+
+    /// Gives out ids from `first` upwards. To be called before the first is given.
+    pub fn number_from(&mut self, first: u32) {
+        self.first_id = first;
+    }
+
+    /// One more process whose descriptors count.
+    pub fn add_process(&mut self, pid: u32) {
+        self.pids.push(pid);
+        self.may_scan = true;
     }
 
     /// Allows one more look at the descriptors. Called once per drain, so that unknown files cost
@@ -82,8 +109,8 @@ impl FileTable {
             };
         }
         if self.find(key).is_none() && std::mem::take(&mut self.may_scan) {
-            // A process that has just ended has no descriptors to look at; its files keep their
-            // descriptions.
+            // Processes that have just ended have no descriptors to look at; their files keep
+            // their descriptions.
             let _ = self.look();
         }
         let file_id = u32::try_from(self.records.len())
@@ -104,35 +131,66 @@ impl FileTable {
             .get(usize::try_from(file_id.checked_sub(self.first_id)?).ok()?)
     }
 
-    /// Looks once more and returns the records that changed: files that grew, got another name or
-    /// were deleted, and files that could not be named before. The latter are also sought in the
-    /// folders of the files seen, where a file that was open too shortly still has its name.
-    pub fn refresh(&mut self) -> Vec<FileRecord> {
-        // Without a process, what was known stays true.
-        if self.look().is_err() {
-            return Vec::new();
-        }
-        self.search_folders();
-        let mut changed = Vec::new();
-        for at in 0..self.records.len() {
-            let old = &self.records[at];
-            let key = FileKey::new(old.device_major, old.device_minor, old.inode);
-            let new = self.describe(key, old.file_id);
-            if new != self.records[at] {
-                self.records[at] = new.clone();
-                changed.push(new);
-            }
-        }
-        changed
+    /// The records that changed since the last call.
+    pub fn take_news(&mut self) -> Vec<FileRecord> {
+        let mut news = std::mem::take(&mut self.news);
+        news.sort_unstable();
+        news.dedup();
+        news.iter()
+            .filter_map(|id| self.record(*id).cloned())
+            .collect()
     }
 
+    /// Looks once more: at files that grew, got another name or were deleted, and at files that
+    /// could not be named before. These are also sought in the folders of the files seen, where a
+    /// file that was open too shortly still has its name.
+    pub fn refresh(&mut self) {
+        // Without a process, what was known stays true.
+        let _ = self.look();
+        self.look_at_closed();
+        self.search_folders();
+        let keys: Vec<FileKey> = self.ids.keys().copied().collect();
+        for key in keys {
+            self.describe_again(key);
+        }
+    }
+
+    /// Brings the record of a file up to date with what was seen of it.
+    fn describe_again(&mut self, key: FileKey) {
+        let Some(&file_id) = self.ids.get(&key) else {
+            return;
+        };
+        let new = self.describe(key, file_id);
+        let at = file_id.checked_sub(self.first_id).map(|at| at as usize);
+        if let Some(record) = at.and_then(|at| self.records.get_mut(at))
+            && *record != new
+        {
+            *record = new;
+            self.news.push(file_id);
+        }
+    }
+
+    /// Fails when no process could be looked at.
     fn look(&mut self) -> io::Result<()> {
-        for entry in fs::read_dir(self.process.join("fd"))? {
+        let mut outcome = Err(io::ErrorKind::NotFound.into());
+        for pid in self.pids.clone() {
+            match self.look_at(pid) {
+                Err(error) if outcome.is_err() => outcome = Err(error),
+                Err(_) => {}
+                Ok(()) => outcome = Ok(()),
+            }
+        }
+        outcome
+    }
+
+    fn look_at(&mut self, pid: u32) -> io::Result<()> {
+        for entry in fs::read_dir(self.proc_root.join(pid.to_string()).join("fd"))? {
             // Descriptors come and go while we look, which is no reason to stop. The list can be
             // open to us and its entries closed: that is one, all would be nameless.
             let Ok(entry) = entry else { continue };
-            match self.open_file(&entry.path()) {
-                Ok(Some((key, file))) => {
+            match self.open_file(pid, &entry.path()) {
+                Ok(Some((key, mut file))) => {
+                    file.generation = self.seen.get(&key).and_then(|old| old.generation);
                     self.seen.insert(key, file);
                 }
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
@@ -151,13 +209,13 @@ impl FileTable {
         if wanted.is_empty() {
             return;
         }
-        let folders: HashSet<PathBuf> = self
+        let folders: HashSet<(u32, PathBuf)> = self
             .seen
             .values()
-            .filter_map(|file| Some(Path::new(&file.path).parent()?.into()))
+            .filter_map(|file| Some((file.pid, Path::new(&file.path).parent()?.into())))
             .collect();
-        for folder in folders {
-            let Ok(entries) = fs::read_dir(self.inside(&folder)) else {
+        for (pid, folder) in folders {
+            let Ok(entries) = fs::read_dir(self.inside_or_here(pid, &folder)) else {
                 continue;
             };
             for entry in entries
@@ -172,24 +230,38 @@ impl FileTable {
                     .to_string_lossy()
                     .into_owned();
                 let file = OpenFile {
+                    pid,
                     path,
                     path_state: PathState::Known,
                     size_bytes: metadata.len(),
+                    generation: None,
                 };
                 self.seen.entry(key_of(&metadata)).or_insert(file);
             }
         }
     }
 
-    /// A path of the traced process as we reach it, whatever its root folder is.
-    fn inside(&self, path: &Path) -> PathBuf {
-        self.process
-            .join("root")
+    /// A path of a traced process as we reach it, whatever its root folder is.
+    fn inside(&self, pid: u32, path: &Path) -> PathBuf {
+        self.root_of(pid)
             .join(path.strip_prefix("/").unwrap_or(path))
     }
 
+    /// Likewise; of a process that has ended, as if its root were ours.
+    fn inside_or_here(&self, pid: u32, path: &Path) -> PathBuf {
+        if self.root_of(pid).exists() {
+            self.inside(pid, path)
+        } else {
+            path.into()
+        }
+    }
+
+    fn root_of(&self, pid: u32) -> PathBuf {
+        self.proc_root.join(pid.to_string()).join("root")
+    }
+
     /// The regular file or block device behind one entry of `/proc/PID/fd`.
-    fn open_file(&self, entry: &Path) -> io::Result<Option<(FileKey, OpenFile)>> {
+    fn open_file(&self, pid: u32, entry: &Path) -> io::Result<Option<(FileKey, OpenFile)>> {
         let link = fs::read_link(entry)?;
         let metadata = fs::metadata(entry)?;
         let kind = metadata.file_type();
@@ -198,21 +270,23 @@ impl FileTable {
         }
         let link = link.to_string_lossy();
         let (path, path_state) = match link.strip_suffix(DELETED_SUFFIX) {
-            Some(path) if !self.is_at(&link, &metadata) => (path, PathState::Deleted),
+            Some(path) if !self.is_at(pid, &link, &metadata) => (path, PathState::Deleted),
             _ => (&*link, PathState::Known),
         };
         let file = OpenFile {
+            pid,
             path: path.into(),
             path_state,
             size_bytes: metadata.len(),
+            generation: None,
         };
         Ok(Some((key_of(&metadata), file)))
     }
 
     /// Is this very file at `path`, as the traced process sees paths? Tells a deleted file from
     /// one whose name really ends in the kernel's suffix.
-    fn is_at(&self, path: &str, file: &Metadata) -> bool {
-        fs::symlink_metadata(self.inside(Path::new(path)))
+    fn is_at(&self, pid: u32, path: &str, file: &Metadata) -> bool {
+        fs::symlink_metadata(self.inside(pid, Path::new(path)))
             .is_ok_and(|found| key_of(&found) == key_of(file))
     }
 
@@ -240,6 +314,8 @@ impl FileTable {
             path: format!("inode {} on {}:{}", key.inode, key.major(), key.minor()),
             path_state: PathState::Unresolved,
             size_bytes: 0,
+            pid: 0,
+            generation: None,
         });
         FileRecord {
             file_id,

@@ -1,19 +1,26 @@
-//! Tracing a running process.
+//! Tracing running processes.
 
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use seekscope_run::TraceFacts;
+use seekscope_run::{ThreadRecord, TraceFacts};
 
 use crate::cost::CostSampler;
 use crate::decode::{RECORD_BYTES, decode};
 use crate::error::TraceError;
 use crate::files::FileTable;
+use crate::filter::KernelFilter;
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
+use crate::members::{Member, Members};
+use crate::notices::Notice;
+use crate::options::{BackendChoice, Followed, TraceOptions};
 use crate::preemption::typed_programs_are_preemptible;
-use crate::process::{Target, check_capabilities, not_ours};
-use crate::ring::{BATCH_RECORDS, Ring};
+use crate::process::{check_capabilities, not_ours};
+use crate::ring::{BATCH_RECORDS, Batch, Ring};
 use crate::source::{DRAIN_INTERVAL, EventSink, EventSource};
+use crate::threads::ThreadTable;
+use crate::totals::FileTotals;
 
 const PROC: &str = "/proc";
 
@@ -24,53 +31,25 @@ const START_SLOTS: u32 = 16_384;
 /// Largest ring buffer that is asked of the kernel, bytes.
 const MAX_RING_BYTES: u32 = 1 << 30;
 
-/// Which way into the kernel to take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BackendChoice {
-    /// The best that loads.
-    #[default]
-    Auto,
-    /// Typed tracepoints or nothing.
-    TpBtf,
-    /// Classic tracepoints or nothing.
-    Tracepoint,
-}
+/// How often a control group is searched for processes that have moved there.
+const MEMBERS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What to trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceOptions {
-    /// Process id in the caller's PID namespace.
-    pub pid: u32,
-    /// Room for records not yet drained, bytes, 56 each. Rounded up to a power of two and to the
-    /// page size; at most 1 GiB. At 300,000 events per second 16 MiB last a second.
-    pub ring_bytes: u32,
-    /// The way into the kernel.
-    pub backend: BackendChoice,
-}
-
-impl TraceOptions {
-    /// Sensible defaults for a process: 16 MiB, the best backend.
-    pub fn new(pid: u32) -> Self {
-        Self {
-            pid,
-            ring_bytes: 16 << 20,
-            backend: BackendChoice::Auto,
-        }
-    }
-}
-
-/// Events of a running process.
+/// Events of running processes.
 ///
 /// Tracing runs from [`LiveSource::attach`] to [`EventSource::finish`] or drop.
 pub struct LiveSource {
     programs: Programs,
     ring: Ring,
     files: FileTable,
+    threads: ThreadTable,
+    members: Members,
+    members_seen: Instant,
     cost: CostSampler,
-    pid: u32,
     backend_reason: String,
+    filters: Vec<String>,
+    only_totals: bool,
     ring_records: usize,
-    batch: Vec<u8>,
+    batch: Batch,
     written: u64,
     /// Drains in a row that found nothing.
     idle_drains: u32,
@@ -91,19 +70,28 @@ impl LiveSource {
     #[doc(hidden)]
     pub fn attach_with_slots(options: &TraceOptions, start_slots: u32) -> Result<Self, TraceError> {
         let proc_root = Path::new(PROC);
-        let target = Target::find(proc_root, options.pid)?;
+        let (members, found, target) = Members::find(proc_root, &options.followed)?;
         check_capabilities(proc_root)?;
         check_btf()?;
-        let files = FileTable::scan(proc_root, options.pid, 0)
-            .map_err(|error| scan_error(error, options.pid))?;
-
+        let files = scan(proc_root, &found)?;
         let ring_bytes = ring_size(options.ring_bytes);
         let settings = Settings {
             target,
+            is_set: !matches!(options.followed, Followed::Process(_)),
+            // In a container the programs know children by other numbers than we do.
+            follow_children: follows_children(&options.followed) && target.namespace.is_none(),
+            kinds: options.kinds.clone(),
+            filter: KernelFilter::new(&options.filter, options.sampling)?,
+            only_totals: options.only_totals,
             ring_bytes,
             start_slots: start_slots.next_power_of_two(),
         };
         let (mut programs, backend_reason) = load(options.backend, &settings)?;
+        if settings.is_set {
+            found
+                .iter()
+                .try_for_each(|member| programs.follow(*member))?;
+        }
         let ring = Ring::open(programs.ring())?;
         let cost = CostSampler::start();
         programs.set_tracing(true);
@@ -111,11 +99,15 @@ impl LiveSource {
             programs,
             ring,
             files,
+            threads: ThreadTable::new(proc_root, target.namespace.is_none(), found[0].pid),
+            members,
+            members_seen: Instant::now(),
             cost,
-            pid: options.pid,
             backend_reason,
+            filters: options.describe_filters(),
+            only_totals: options.only_totals,
             ring_records: ring_bytes as usize / RECORD_BYTES,
-            batch: Vec::new(),
+            batch: Batch::default(),
             written: 0,
             idle_drains: 0,
         })
@@ -123,13 +115,9 @@ impl LiveSource {
 
     /// Gives out file ids from `first` upwards, for a run that holds several traces. Call before
     /// the first drain.
-    ///
-    /// # Errors
-    /// When the process has ended meanwhile.
-    pub fn with_first_file_id(mut self, first: u32) -> Result<Self, TraceError> {
-        self.files = FileTable::scan(Path::new(PROC), self.pid, first)
-            .map_err(|e| scan_error(e, self.pid))?;
-        Ok(self)
+    pub fn with_first_file_id(mut self, first: u32) -> Self {
+        self.files.number_from(first);
+        self
     }
 
     /// Hands over what is in the ring; returns how many events.
@@ -151,18 +139,71 @@ impl LiveSource {
     /// Hands over one batch; returns its size.
     fn drain_batch(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError> {
         let count = self.ring.read(&mut self.batch)?;
-        let pid = self.programs.host_tgid().unwrap_or(self.pid);
-        for record in self.batch.chunks_exact(RECORD_BYTES) {
+        let mut notices = std::mem::take(&mut self.batch.notices)
+            .into_iter()
+            .peekable();
+        for (at, record) in self.batch.records.chunks_exact(RECORD_BYTES).enumerate() {
+            while let Some((_, notice)) = notices.next_if(|(before, _)| *before <= at) {
+                note(notice, &mut self.threads, &mut self.files);
+            }
             let call = decode(record).map_err(|e| TraceError::Ring { why: e.to_string() })?;
             let file = self.files.resolve(call.file);
             if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
                 sink.file(record).map_err(TraceError::Sink)?;
             }
+            let pid = self.threads.process_of(call.tid);
             sink.event(&call.event(pid, file.file_id))
                 .map_err(TraceError::Sink)?;
             self.written += 1;
         }
+        notices.for_each(|(_, notice)| note(notice, &mut self.threads, &mut self.files));
+        self.hand_over_news(sink)?;
         Ok(count)
+    }
+
+    /// Threads, and files that are known better now.
+    fn hand_over_news(&mut self, sink: &mut dyn EventSink) -> Result<(), TraceError> {
+        for thread in self.threads.take_news() {
+            sink.thread(&thread).map_err(TraceError::Sink)?;
+        }
+        for file in self.files.take_news() {
+            sink.file(&file).map_err(TraceError::Sink)?;
+        }
+        Ok(())
+    }
+
+    /// Follows processes that have moved into the control group.
+    fn look_for_members(&mut self) -> Result<(), TraceError> {
+        if self.members_seen.elapsed() < MEMBERS_INTERVAL {
+            return Ok(());
+        }
+        self.members_seen = Instant::now();
+        for member in self.members.joined() {
+            self.programs.follow(member)?;
+            self.files.add_process(member.pid);
+        }
+        Ok(())
+    }
+
+    /// What was counted so far, where the trace only counts. Files are announced to `sink`.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn totals(&mut self, sink: &mut dyn EventSink) -> Result<Vec<FileTotals>, TraceError> {
+        self.files.next_drain();
+        let mut all = Vec::new();
+        for (of, totals) in self.programs.totals() {
+            let file = self.files.resolve(of.file);
+            if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
+                sink.file(record).map_err(TraceError::Sink)?;
+            }
+            all.push(FileTotals {
+                file_id: file.file_id,
+                op: of.op,
+                totals,
+            });
+        }
+        Ok(all)
     }
 
     fn facts(&self, counters: Counters, in_flight_at_end: u64) -> TraceFacts {
@@ -180,7 +221,9 @@ impl LiveSource {
             backend_reason,
             seen: counters.seen,
             written: self.written,
-            lost: counters.lost_ring_full + counters.lost_start,
+            lost: counters.lost_ring_full + counters.lost_start + counters.lost_table_full,
+            lost_table_full: counters.lost_table_full,
+            filters: self.filters.clone(),
             lost_ring_full: counters.lost_ring_full,
             lost_start: counters.lost_start,
             truncated: false,
@@ -196,6 +239,7 @@ impl LiveSource {
 impl EventSource for LiveSource {
     fn drain(&mut self, sink: &mut dyn EventSink) -> Result<usize, TraceError> {
         let total = self.drain_ring(sink)?;
+        self.look_for_members()?;
         self.idle_drains = if total == 0 {
             self.idle_drains.saturating_add(1)
         } else {
@@ -212,9 +256,12 @@ impl EventSource for LiveSource {
         let counters = self.programs.counters()?;
         self.cost.stop(counters.seen);
         while self.drain_ring(sink)? > 0 {}
-        for record in self.files.refresh() {
-            sink.file(&record).map_err(TraceError::Sink)?;
+        if self.only_totals {
+            self.written = self.totals(sink)?.iter().map(|t| t.totals.calls).sum();
         }
+        self.files.refresh();
+        self.threads.refresh();
+        self.hand_over_news(sink)?;
         Ok(self.facts(counters, self.programs.calls_in_flight()))
     }
 
@@ -229,6 +276,31 @@ impl EventSource for LiveSource {
         self.ring
             .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(3)));
     }
+}
+
+/// Whether children are traced, too.
+fn follows_children(followed: &Followed) -> bool {
+    match followed {
+        Followed::Process(_) => false,
+        Followed::Processes { children, .. } => *children,
+        // A child is born into its parent's group.
+        Followed::Cgroup(_) => true,
+    }
+}
+
+/// Takes in what the kernel programs report beside I/O.
+fn note(notice: Notice, threads: &mut ThreadTable, files: &mut FileTable) {
+    match notice {
+        Notice::Thread { tid, pid, name } => threads.announced(ThreadRecord { tid, pid, name }),
+        Notice::Opened(file) => files.opened(file),
+    }
+}
+
+/// The files that the processes have open. One that has just ended has none; if it was the only
+/// one, that is an error.
+fn scan(proc_root: &Path, members: &[Member]) -> Result<FileTable, TraceError> {
+    let pids: Vec<u32> = members.iter().map(|member| member.pid).collect();
+    FileTable::scan(proc_root, &pids).map_err(|error| scan_error(error, pids[0]))
 }
 
 /// Loads the chosen backend; with `Auto` the second when the first fails. Also says why.

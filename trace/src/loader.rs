@@ -1,5 +1,7 @@
 //! Loading and attaching the kernel programs. The only place that does.
 
+mod constants;
+
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -9,11 +11,13 @@ use std::sync::{Mutex, PoisonError};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_print};
 use rustix::thread::{MembarrierCommand, membarrier};
-use seekscope_run::IoOp;
 
 use crate::cost::{ProgramRuns, program_runs};
 use crate::error::TraceError;
+use crate::filter::KernelFilter;
+use crate::members::Member;
 use crate::process::{GRANT, Target};
+use crate::totals::{KernelTotals, RawTotals};
 
 #[allow(
     clippy::unwrap_used,
@@ -27,6 +31,7 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/io.skel.rs"));
 }
 use generated::{IoSkel, IoSkelBuilder, OpenIoSkel, types};
+use seekscope_run::IoKind;
 
 /// Where the kernel publishes its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -35,6 +40,9 @@ const TRACEFS: [&str; 2] = [
     "/sys/kernel/tracing/events",
     "/sys/kernel/debug/tracing/events",
 ];
+
+/// Files times operations that can be counted, 392 bytes each.
+const TOTALS_MAX: u32 = 16_384;
 
 /// Slots read at a time when a trace ends.
 const SLOTS_PER_BATCH: u32 = 4096;
@@ -64,9 +72,17 @@ impl Backend {
 }
 
 /// What the programs are told before they load.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
+    /// The process, or the first of a set, whose namespace holds for all.
     pub(crate) target: Target,
+    /// More than one process, or one whose children count.
+    pub(crate) is_set: bool,
+    /// Children are traced from their birth.
+    pub(crate) follow_children: bool,
+    pub(crate) kinds: Vec<IoKind>,
+    pub(crate) filter: KernelFilter,
+    pub(crate) only_totals: bool,
     /// A power of two and a multiple of the page size, bytes.
     pub(crate) ring_bytes: u32,
     /// A power of two.
@@ -80,6 +96,7 @@ pub(crate) struct Counters {
     pub(crate) lost_ring_full: u64,
     pub(crate) lost_start: u64,
     pub(crate) unmatched_exits: u64,
+    pub(crate) lost_table_full: u64,
 }
 
 /// Programs in the kernel. Dropping this removes them.
@@ -119,18 +136,27 @@ impl Programs {
         let skeleton = open.load()?;
         let programs = &skeleton.progs;
         // Exit first or entry first does not matter: programs are idle while `tracing` is 0.
-        let links = match backend {
-            Backend::TpBtf => [
+        let mut links = match backend {
+            Backend::TpBtf => vec![
                 programs.seekscope_exit.attach()?,
                 programs.seekscope_enter.attach()?,
             ],
-            Backend::Tracepoint => [
+            Backend::Tracepoint => vec![
                 programs.seekscope_end.attach()?,
                 programs.seekscope_begin.attach()?,
             ],
         };
+        if settings.follow_children {
+            links.push(programs.seekscope_fork.attach()?);
+        }
+        for key in &settings.filter.wanted {
+            skeleton
+                .maps
+                .seekscope_wanted
+                .update(key, &[1], MapFlags::ANY)?;
+        }
         Ok(Self {
-            links: links.into(),
+            links,
             skeleton,
             backend,
         })
@@ -169,13 +195,31 @@ impl Programs {
         }
     }
 
-    /// The traced process as the first PID namespace numbers it, if the programs had to find out
-    /// and have met it.
-    pub(crate) fn host_tgid(&self) -> Option<u32> {
-        let shared = self.skeleton.maps.bss_data.as_deref()?;
-        // SAFETY: a valid, aligned reference; volatile because the kernel writes it.
-        let tgid = unsafe { ptr::read_volatile(&shared.host_tgid) };
-        (tgid != 0).then_some(tgid)
+    /// Follows one more process.
+    ///
+    /// # Errors
+    /// When the table is full, which takes 16,384 processes.
+    pub(crate) fn follow(&self, member: Member) -> Result<(), TraceError> {
+        let key = member.tgid.to_ne_bytes();
+        let tgids = &self.skeleton.maps.seekscope_tgids;
+        tgids
+            .update(&key, &[1], MapFlags::ANY)
+            .map_err(|e| TraceError::Load {
+                what: format!("follow process {}", member.pid),
+                why: e.to_string(),
+                remedy: "Trace fewer processes".into(),
+            })
+    }
+
+    /// What was counted so far, per file and operation.
+    pub(crate) fn totals(&self) -> Vec<(KernelTotals, RawTotals)> {
+        let map = &self.skeleton.maps.seekscope_totals;
+        map.keys()
+            .filter_map(|key| {
+                let value = map.lookup(&key, MapFlags::ANY).ok().flatten()?;
+                KernelTotals::decode(&key, &value)
+            })
+            .collect()
     }
 
     /// Sums the counters of all CPUs.
@@ -199,6 +243,7 @@ impl Programs {
             sum.lost_ring_full += words.next().unwrap_or(0);
             sum.lost_start += words.next().unwrap_or(0);
             sum.unmatched_exits += words.next().unwrap_or(0);
+            sum.lost_table_full += words.next().unwrap_or(0);
         }
         Ok(sum)
     }
@@ -297,44 +342,17 @@ fn configure(
     open.progs.seekscope_exit.set_autoload(typed);
     open.progs.seekscope_begin.set_autoload(!typed);
     open.progs.seekscope_end.set_autoload(!typed);
+    open.progs
+        .seekscope_fork
+        .set_autoload(settings.follow_children);
+    if settings.only_totals {
+        open.maps.seekscope_totals.set_max_entries(TOTALS_MAX)?;
+    }
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
-        fill_constants(constants, settings);
+        constants::fill(constants, settings);
     }
     Ok(())
 }
-
-fn fill_constants(constants: &mut types::rodata, settings: &Settings) {
-    for (number, op) in SYSTEM_CALLS {
-        let place = usize::try_from(number)
-            .ok()
-            .and_then(|n| constants.op_of_syscall.get_mut(n));
-        if let Some(place) = place {
-            *place = op as u8;
-        }
-    }
-    constants.target_tgid = settings.target.tgid;
-    if let Some(namespace) = settings.target.namespace {
-        constants.target_pidns_device = namespace.device;
-        constants.target_pidns_inode = namespace.inode;
-    }
-    constants.slot_mask = settings.start_slots - 1;
-    constants.wakeup_bytes = u64::from(settings.ring_bytes / 2);
-    constants.o_direct = libc::O_DIRECT.cast_unsigned();
-}
-
-/// The calls we follow, by this architecture's numbers.
-const SYSTEM_CALLS: [(libc::c_long, IoOp); 10] = [
-    (libc::SYS_read, IoOp::Read),
-    (libc::SYS_pread64, IoOp::Pread),
-    (libc::SYS_readv, IoOp::Readv),
-    (libc::SYS_preadv, IoOp::Preadv),
-    (libc::SYS_preadv2, IoOp::Preadv2),
-    (libc::SYS_write, IoOp::Write),
-    (libc::SYS_pwrite64, IoOp::Pwrite),
-    (libc::SYS_writev, IoOp::Writev),
-    (libc::SYS_pwritev, IoOp::Pwritev),
-    (libc::SYS_pwritev2, IoOp::Pwritev2),
-];
 
 /// Writes a word that the kernel programs read.
 fn store(place: &mut u32, value: u32) {

@@ -11,6 +11,7 @@ use rustix::time::Timespec;
 
 use crate::decode::RECORD_BYTES;
 use crate::error::TraceError;
+use crate::notices::{Notice, decode_notice};
 
 /// Records taken at once: bounds the memory, and the time until a drain returns.
 pub(crate) const BATCH_RECORDS: usize = 16_384;
@@ -18,28 +19,53 @@ pub(crate) const BATCH_RECORDS: usize = 16_384;
 /// Negative errno by which the callback stops the library at a malformed record.
 const MALFORMED: i32 = -libc::EBADMSG;
 
+/// What one read of the ring gave.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// I/O records, one after the other.
+    pub(crate) records: Vec<u8>,
+    /// Everything else, each with the number of I/O records that came before it.
+    pub(crate) notices: Vec<(usize, Notice)>,
+}
+
+impl Batch {
+    fn take(&mut self, record: &[u8]) -> i32 {
+        if record.len() == RECORD_BYTES {
+            self.records.extend_from_slice(record);
+            return 0;
+        }
+        let Some(notice) = decode_notice(record) else {
+            return MALFORMED;
+        };
+        self.notices
+            .push((self.records.len() / RECORD_BYTES, notice));
+        0
+    }
+
+    fn clear(&mut self) {
+        self.records.clear();
+        self.notices.clear();
+    }
+}
+
 pub(crate) struct Ring {
     buffer: RingBuffer<'static>,
     /// Filled by the library's callback, emptied by [`Ring::read`]; never contended.
-    batch: Arc<Mutex<Vec<u8>>>,
+    batch: Arc<Mutex<Batch>>,
     wakeup: rustix::fd::OwnedFd,
 }
 
 impl Ring {
     pub(crate) fn open(map: &dyn MapCore) -> Result<Self, TraceError> {
-        let batch = Arc::new(Mutex::new(Vec::new()));
+        let batch = Arc::new(Mutex::new(Batch::default()));
         let filled = Arc::clone(&batch);
         let mut builder = RingBufferBuilder::new();
         builder
             .add(map, move |record| {
-                if record.len() != RECORD_BYTES {
-                    return MALFORMED;
-                }
                 filled
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .extend_from_slice(record);
-                0
+                    .take(record)
             })
             .map_err(ring_error)?;
         let buffer = builder.build().map_err(ring_error)?;
@@ -66,8 +92,8 @@ impl Ring {
         }
     }
 
-    /// Appends up to one batch of records to `into`; returns how many.
-    pub(crate) fn read(&mut self, into: &mut Vec<u8>) -> Result<usize, TraceError> {
+    /// Puts up to one batch of records into `into`; returns how many records, of all kinds.
+    pub(crate) fn read(&mut self, into: &mut Batch) -> Result<usize, TraceError> {
         into.clear();
         mem::swap(
             into,
@@ -82,7 +108,7 @@ impl Ring {
             let why = std::io::Error::from_raw_os_error(-code);
             return Err(ring_error(why));
         }
-        Ok(into.len() / RECORD_BYTES)
+        Ok(into.records.len() / RECORD_BYTES + into.notices.len())
     }
 }
 

@@ -81,8 +81,7 @@ fn start_recording(sink: RunSink) -> impl FnOnce(u32) -> Result<Recording, Trace
     move |pid| {
         // Numbers stay unique in the run although each trace counts its files anew.
         let first_file_id = sink.next_file_id.load(Ordering::Relaxed);
-        let source =
-            LiveSource::attach(&TraceOptions::new(pid))?.with_first_file_id(first_file_id)?;
+        let source = LiveSource::attach(&TraceOptions::new(pid))?.with_first_file_id(first_file_id);
         Ok(Recording::start(Box::new(source), Box::new(sink)))
     }
 }

@@ -29,3 +29,4 @@ mod mounts;
 mod permissions;
 mod schemas;
 mod support;
+mod trace_report;

@@ -7,11 +7,13 @@ mod intervals;
 mod io;
 mod read;
 mod threads;
+mod totals;
 mod write;
 
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
 pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
 pub(crate) use threads::{read_threads, write_threads};
+pub(crate) use totals::{read_totals, write_totals};
 
 type Result<T> = std::result::Result<T, parquet::errors::ParquetError>;

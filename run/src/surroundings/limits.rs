@@ -74,7 +74,7 @@ impl<'a> Groups<'a> {
     fn read(root: &'a Path) -> Self {
         Self {
             root,
-            mounts: mounts(root),
+            mounts: mounts(&root.join("proc")),
             own: read_trimmed(root.join("proc/self/cgroup")).unwrap_or_default(),
         }
     }

@@ -34,7 +34,11 @@ impl FakeProc {
     }
 
     fn table(&self) -> FileTable {
-        FileTable::scan(self.root.path(), PID, 10).unwrap()
+        {
+            let mut table = FileTable::scan(self.root.path(), &[PID]).unwrap();
+            table.number_from(10);
+            table
+        }
     }
 }
 
@@ -127,10 +131,12 @@ fn refresh_tells_what_changed_and_nothing_else() {
     table.resolve(same);
     table.resolve(grown);
     fs::write(&path, b"1234567").unwrap();
-    let changed = table.refresh();
+    table.refresh();
+    let changed = table.take_news();
     assert_eq!(changed.len(), 1);
     assert_eq!((&changed[0].path, changed[0].size_bytes), (&path, 7));
-    assert_eq!(table.refresh(), []);
+    table.refresh();
+    assert_eq!(table.take_news(), []);
 }
 
 #[test]
@@ -143,7 +149,8 @@ fn a_file_open_too_shortly_is_found_beside_its_neighbours() {
     fs::write(&path, b"123").unwrap();
     let key = key_of(&fs::metadata(&path).unwrap());
     assert_eq!(record(&mut table, key).path_state, PathState::Unresolved);
-    let changed = table.refresh();
+    table.refresh();
+    let changed = table.take_news();
     assert_eq!(changed.len(), 1);
     assert_eq!(
         (changed[0].path.as_str(), changed[0].size_bytes),
@@ -159,6 +166,8 @@ fn an_anonymous_device_matches_by_inode_if_only_one_file_has_it() {
         path: path.into(),
         path_state: PathState::Known,
         size_bytes: 0,
+        pid: PID,
+        generation: None,
     };
     table.seen.insert(FileKey::new(0, 50, 7), file("/btrfs"));
     table.seen.insert(FileKey::new(0, 51, 8), file("/one"));
@@ -178,6 +187,6 @@ fn an_anonymous_device_matches_by_inode_if_only_one_file_has_it() {
 #[test]
 fn a_process_that_is_not_there_is_an_error() {
     let fake = FakeProc::new();
-    let error = FileTable::scan(fake.root.path(), 43, 0).unwrap_err();
+    let error = FileTable::scan(fake.root.path(), &[43]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
 }

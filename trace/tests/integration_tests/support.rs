@@ -177,9 +177,9 @@ pub(crate) fn trace(
 
 pub(crate) fn attach(worker: &Worker, backend: BackendChoice, ring_bytes: u32) -> LiveSource {
     LiveSource::attach(&TraceOptions {
-        pid: worker.pid(),
         ring_bytes,
         backend,
+        ..TraceOptions::new(worker.pid())
     })
     .unwrap()
 }

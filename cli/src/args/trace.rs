@@ -1,0 +1,182 @@
+//! What may be typed after `seekscope trace`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use seekscope_run::units::{parse_bytes, parse_duration};
+
+use super::{ExportArgs, ImportArgs, OutputArgs};
+
+/// Record every file read and write of a server, and show what they mean
+///
+/// Follows the I/O of the processes named, in the kernel: which file, which offset, how many bytes,
+/// how long, and whether the page cache had them. Nothing is changed in the processes, and the
+/// kernel programs are gone when seekscope is, however it ends. Without --for it goes on until
+/// Ctrl-C or until the processes have ended. Needs CAP_BPF and CAP_PERFMON.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  seekscope trace -p $(pgrep -x mongod) --for 60s
+  seekscope trace --target mongodb://localhost:27017/ --min-latency 10ms --live"
+)]
+pub struct TraceArgs {
+    #[command(subcommand)]
+    pub verb: Option<TraceVerb>,
+    #[command(flatten)]
+    pub record: RecordArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TraceVerb {
+    Import(ImportArgs),
+    Export(ExportArgs),
+}
+
+impl TraceArgs {
+    /// How results are shown.
+    pub fn output(&self) -> &OutputArgs {
+        match &self.verb {
+            None => &self.record.output,
+            Some(TraceVerb::Import(args)) => &args.output,
+            Some(TraceVerb::Export(args)) => &args.output,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    #[command(flatten)]
+    pub who: WhoArgs,
+    #[command(flatten)]
+    pub what: WhatArgs,
+    #[command(flatten)]
+    pub mode: ModeArgs,
+    /// How long [default: until Ctrl-C, or until the processes have ended]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Folder for the run: records and report [default: ./seekscope-runs/trace-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Whose I/O. One of them must be named.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Whose I/O (name one)")]
+#[group(id = "who", multiple = false)]
+pub struct WhoArgs {
+    /// Process id; repeat it for several, whose later children are then followed, too
+    #[arg(long, short, value_name = "PID", group = "who")]
+    pub pid: Vec<u32>,
+    /// Start this shell command, and follow it and its children. It runs as you run seekscope
+    #[arg(long, value_name = "COMMAND", group = "who")]
+    pub command: Option<String>,
+    /// The processes of a systemd unit, e.g. mongod or mongod.service
+    #[arg(long, value_name = "NAME", group = "who")]
+    pub unit: Option<String>,
+    /// The processes of a control group: a folder below /sys/fs/cgroup, or its path from there
+    #[arg(long, value_name = "PATH", group = "who")]
+    pub cgroup: Option<PathBuf>,
+    /// The server behind a connection string, on this host; its files get their collections' names
+    #[arg(long, value_name = "URI", group = "who")]
+    pub target: Option<String>,
+}
+
+/// Which I/O. The kernel programs apply it; what they leave out costs next to nothing.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which I/O")]
+pub struct WhatArgs {
+    /// Only this file; may be repeated [default: all]
+    #[arg(long, value_name = "FILE")]
+    pub file: Vec<PathBuf>,
+    /// Only files below this folder; may be repeated [default: all]
+    #[arg(long, value_name = "DIR")]
+    pub directory: Vec<PathBuf>,
+    /// Only files on the filesystem that holds this path; may be repeated [default: all]
+    #[arg(long, value_name = "PATH")]
+    pub device: Vec<PathBuf>,
+    /// Only these operations, separated by commas [default: all]
+    #[arg(long, value_name = "OPS", value_enum, value_delimiter = ',')]
+    pub op: Vec<OpName>,
+    /// Only calls that took at least this long [default: all]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub min_latency: Option<Duration>,
+    /// Keep one region in N of each file, the same ones all along [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub sample: Option<u32>,
+    /// Size of a region of --sample, a power of two
+    #[arg(long, value_name = "SIZE", value_parser = power_of_two, default_value = "1M", requires = "sample")]
+    pub sample_region: u64,
+}
+
+fn power_of_two(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(bytes) if bytes.is_power_of_two() && bytes >= 512 => Ok(bytes),
+        Ok(_) => Err("a power of two of at least 512 bytes is expected, such as 1M".into()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A group of operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OpName {
+    /// read, pread, readv, preadv, preadv2
+    Read,
+    /// write, pwrite, writev, pwritev, pwritev2
+    Write,
+    /// fsync, fdatasync, sync_file_range
+    Sync,
+    /// Reads, writes and syncs through io_uring
+    Uring,
+    /// Reads, writes and syncs through libaio
+    Aio,
+    /// Major faults of mapped files
+    Mmap,
+    /// Requests that reach the disks of these processes' files, whoever caused them
+    Block,
+}
+
+/// What is kept, and how it is shown.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Mode")]
+pub struct ModeArgs {
+    /// Only count, in the kernel: totals and latencies per file, a row every --interval; for weeks
+    #[arg(long, conflicts_with_all = ["ring", "live"])]
+    pub aggregate: bool,
+    /// How often --aggregate writes down its counts
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, requires = "aggregate")]
+    pub interval: Duration,
+    /// Flight recorder: hold the last TIME in memory and write it down at SIGUSR1, at a call as slow
+    /// as --dump-latency, and at the end
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub ring: Option<Duration>,
+    /// A call that takes as long makes --ring write down what it holds
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, requires = "ring")]
+    pub dump_latency: Option<Duration>,
+    /// Memory for --ring; at high rates it holds less than the time asked for
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = parse_bytes, requires = "ring")]
+    pub ring_memory: u64,
+    /// Show files, rates, patterns and latencies while recording
+    #[arg(long)]
+    pub live: bool,
+    /// Buffer between kernel and seekscope; 16M bridge a second of 300,000 calls per second
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = parse_bytes)]
+    pub buffer: u64,
+    /// Way into the kernel
+    #[arg(long, value_name = "WAY", value_enum, default_value_t = BackendName::Auto)]
+    pub backend: BackendName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BackendName {
+    /// The fastest that loads; the reason is printed
+    Auto,
+    /// Typed tracepoints
+    TpBtf,
+    /// Classic tracepoints
+    Tracepoint,
+}

@@ -1,0 +1,163 @@
+//! Everything that is counted about one file.
+
+use seekscope_run::{FileRecord, IoEvent, IoFlags, IoKind};
+
+use super::calls::{CacheCounter, TransferCounter};
+use super::depth::Depth;
+use super::direction::DirectionCounter;
+use super::distinct::page_hash;
+use super::result::{FileOnDevice, FileTrace};
+use super::reuse::ReuseTracker;
+use super::slices::Slices;
+use super::touched::{PAGE_BYTES, Touched};
+use crate::access::Access;
+
+/// Pages that the re-use distances of one file are followed for.
+const REUSE_PAGES_MAX: usize = 2048;
+
+/// Pages of one call that count as touched in slices and as re-used: 16 MiB. A longer call is
+/// counted as if it ended there, so that no event costs more than a bounded time.
+const PAGES_PER_CALL_MAX: u64 = 4096;
+
+/// One file while the trace is read.
+pub(crate) struct FileCounter {
+    reads: DirectionCounter,
+    writes: DirectionCounter,
+    syncs: TransferCounter,
+    cache: CacheCounter,
+    depth: Depth,
+    reuse: ReuseTracker,
+    device: DeviceCounter,
+    slices: Slices,
+}
+
+impl FileCounter {
+    pub(crate) fn new(exact_max: usize) -> Self {
+        Self {
+            reads: DirectionCounter::new(exact_max),
+            writes: DirectionCounter::new(exact_max),
+            syncs: TransferCounter::new(exact_max),
+            cache: CacheCounter::new(exact_max),
+            depth: Depth::default(),
+            reuse: ReuseTracker::new(REUSE_PAGES_MAX),
+            device: DeviceCounter {
+                reads: TransferCounter::new(exact_max),
+                writes: TransferCounter::new(exact_max),
+                read_ahead_bytes: 0,
+                read: Touched::default(),
+            },
+            slices: Slices::default(),
+        }
+    }
+
+    /// An event of the file layer, in its slice of time. `whole` follows the reads of all files.
+    pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64, whole: &mut ReuseTracker) {
+        let (direction, reads) = match event.op.kind() {
+            IoKind::Read => (&mut self.reads, true),
+            IoKind::Write => (&mut self.writes, false),
+            IoKind::Sync | IoKind::Discard => {
+                self.syncs.add(event);
+                self.slices.at(slice).syncs += 1;
+                return;
+            }
+        };
+        direction.transfers.add(event);
+        self.depth.add(event.t_ns, event.latency_ns);
+        let slice = self.slices.at(slice);
+        let slice = if reads {
+            &mut slice.reads
+        } else {
+            &mut slice.writes
+        };
+        let slice = slice.get_or_insert_default();
+        slice.add_call(event);
+        if reads {
+            self.cache.add(event);
+        }
+        let Some(access) = Access::of(event) else {
+            return;
+        };
+        let noted = direction.note(access, event.tid, event.latency_ns);
+        slice.add_access(access, &noted);
+        for page in pages(access) {
+            let hash = page_hash(event.file_id, page);
+            slice.distinct.add(hash);
+            if reads {
+                self.reuse.reference(hash);
+                whole.reference(hash);
+            }
+        }
+    }
+
+    /// A request of a disk on behalf of this file.
+    pub(crate) fn add_request(&mut self, event: &IoEvent) {
+        let device = &mut self.device;
+        match event.op.kind() {
+            IoKind::Read => {
+                device.reads.add(event);
+                if event.flags.has(IoFlags::READ_AHEAD) {
+                    device.read_ahead_bytes += event.bytes();
+                }
+                if let Some(access) = Access::of(event) {
+                    device.read.add(access.offset, access.end());
+                }
+            }
+            IoKind::Write => device.writes.add(event),
+            IoKind::Sync | IoKind::Discard => {}
+        }
+    }
+
+    pub(crate) fn slices(&self) -> &Slices {
+        &self.slices
+    }
+
+    pub(crate) fn slices_mut(&mut self) -> &mut Slices {
+        &mut self.slices
+    }
+
+    pub(crate) fn finish(&self, file: FileRecord, started_ns: u64, slice_ns: u64) -> FileTrace {
+        FileTrace {
+            file,
+            reads: self.reads.finish(),
+            writes: self.writes.finish(),
+            syncs: self.syncs.sync_calls(),
+            cache: self.cache.counts(),
+            read_bytes_by_source: self.cache.bytes(),
+            latency_by_outcome: self.cache.latency(),
+            queue_depth: self.depth.finish(),
+            reuse: self.reuse.finish(),
+            device: self.on_device(),
+            slices: self.slices.finish(started_ns, slice_ns),
+        }
+    }
+
+    fn on_device(&self) -> FileOnDevice {
+        let nothing = Touched::default();
+        let asked = self.reads.pattern.as_ref();
+        let asked = asked.map_or(&nothing, |pattern| pattern.touched());
+        let asked_bytes = self.reads.transfers.bytes();
+        let requested_bytes = self.device.reads.bytes();
+        FileOnDevice {
+            reads: self.device.reads.transfers(),
+            writes: self.device.writes.transfers(),
+            read_ahead_bytes: self.device.read_ahead_bytes,
+            never_asked_bytes: self.device.read.bytes_outside(asked),
+            read_amplification: (asked_bytes > 0)
+                .then(|| requested_bytes as f64 / asked_bytes as f64),
+        }
+    }
+}
+
+/// Requests on behalf of one file.
+struct DeviceCounter {
+    reads: TransferCounter,
+    writes: TransferCounter,
+    read_ahead_bytes: u64,
+    read: Touched,
+}
+
+fn pages(access: Access) -> impl Iterator<Item = u64> {
+    let first = access.offset / PAGE_BYTES;
+    let last = (access.end() - 1) / PAGE_BYTES;
+    first..=last.min(first + PAGES_PER_CALL_MAX - 1)
+}

@@ -1,0 +1,82 @@
+//! Who asked.
+
+use seekscope_pattern::{SyncCalls, ThreadTrace, Transfers};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+
+use super::super::TraceReportInput;
+use super::super::names::time_in;
+use super::p50_p99;
+use crate::table::{Cell, Table};
+
+const CALLS: [&str; 9] = [
+    "reads",
+    "read",
+    "p50",
+    "p99",
+    "time in reads",
+    "writes",
+    "written",
+    "syncs",
+    "time in syncs",
+];
+
+/// One row per role.
+pub(in super::super) fn roles(input: &TraceReportInput<'_>) -> Option<Table> {
+    let columns: Vec<&'static str> = ["role", "threads"].into_iter().chain(CALLS).collect();
+    let mut table = Table::new(1, &columns);
+    for role in &input.analysis.roles {
+        let first: [Cell; 2] = [role.role.name().into(), format_count(role.threads).into()];
+        let calls = call_cells(&role.reads, &role.writes, &role.syncs);
+        table.row(first.into_iter().chain(calls));
+    }
+    table.or_nothing()
+}
+
+/// The busiest threads.
+pub(in super::super) fn threads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns: Vec<&'static str> = ["thread", "role", "role told by"]
+        .into_iter()
+        .chain(CALLS)
+        .collect();
+    let mut table = Table::new(3, &columns);
+    for thread in input.analysis.threads.iter().take(rows) {
+        let calls = call_cells(&thread.reads, &thread.writes, &thread.syncs);
+        let told_by = if thread.role_from_name {
+            "name"
+        } else {
+            "behaviour"
+        };
+        let first: [Cell; 3] = [
+            name(thread).into(),
+            thread.role.name().into(),
+            told_by.into(),
+        ];
+        table.row(first.into_iter().chain(calls));
+    }
+    table.or_nothing()
+}
+
+fn name(thread: &ThreadTrace) -> String {
+    let record = &thread.thread;
+    if record.name.is_empty() {
+        format!("{}, ended early", record.tid)
+    } else {
+        format!("{} ({})", record.name, record.tid)
+    }
+}
+
+fn call_cells(reads: &Transfers, writes: &Transfers, syncs: &SyncCalls) -> [Cell; 9] {
+    let [p50, p99] = p50_p99(&reads.latency_ns);
+    let in_syncs = syncs.latency_ns.mean.saturating_mul(syncs.latency_ns.count);
+    [
+        format_count(reads.calls).into(),
+        format_bytes(reads.bytes).into(),
+        p50,
+        p99,
+        format_ns(time_in(reads)).into(),
+        format_count(writes.calls).into(),
+        format_bytes(writes.bytes).into(),
+        format_count(syncs.calls).into(),
+        format_ns(in_syncs).into(),
+    ]
+}

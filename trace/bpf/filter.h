@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only */
+/*
+ * Which processes and files are traced. The constants are set before loading; what they rule out
+ * costs nothing.
+ */
+#pragma once
+
+/* The traced process, numbered as in the namespace named by the next two. Unused with a set. */
+const volatile __u32 target_tgid = 0;
+/* Its PID namespace, 0 for the first one. Needed where seekscope itself runs in a container and
+ * cannot know the number that the first namespace has for the process. */
+const volatile __u64 target_pidns_device = 0;
+const volatile __u64 target_pidns_inode = 0;
+/* The processes in `seekscope_tgids` are traced, numbered likewise. */
+const volatile __u32 target_is_set = 0;
+
+#define DEVICE_FILTERS 8
+/* Superblock devices of the wanted files; none: all. */
+const volatile __u32 device_filters = 0;
+const volatile __u32 device_filter[DEVICE_FILTERS] = {};
+/* Only files in `seekscope_wanted`, or below a folder in it. */
+const volatile __u32 filters_paths = 0;
+/* Only regions of 2^sample_region_shift bytes of which one in sample_one_in is kept; 0: all. */
+const volatile __u32 sample_one_in = 0;
+const volatile __u32 sample_region_shift = 20;
+/* Calls that took less are neither counted nor recorded. */
+const volatile __u64 latency_min_ns = 0;
+
+#define TGIDS_MAX 16384
+#define WANTED_MAX 256
+#define VERDICTS_MAX 16384
+
+struct file_key {
+	__u64 inode;
+	__u64 device;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, TGIDS_MAX);
+	__type(key, __u32);
+	__type(value, __u8);
+} seekscope_tgids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WANTED_MAX);
+	__type(key, struct file_key);
+	__type(value, __u8);
+} seekscope_wanted SEC(".maps");
+
+#define VERDICT_WANTED 1
+#define VERDICT_UNWANTED 2
+
+/* What was found out about files when their path was filtered first. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, VERDICTS_MAX);
+	__type(key, struct file_key);
+	__type(value, __u8);
+} seekscope_verdicts SEC(".maps");
+
+/* Is the current process followed? */
+static __always_inline bool is_target(__u64 pid_tgid)
+{
+	__u32 tgid = pid_tgid >> 32;
+
+	if (target_pidns_inode) {
+		struct bpf_pidns_info info = {};
+		if (bpf_get_ns_current_pid_tgid(target_pidns_device, target_pidns_inode, &info,
+						sizeof(info)))
+			return false; /* a process of another namespace */
+		tgid = info.tgid;
+	}
+	if (target_is_set)
+		return bpf_map_lookup_elem(&seekscope_tgids, &tgid);
+	return tgid == target_tgid;
+}
+
+static __always_inline bool is_wanted_device(__u32 device)
+{
+	if (!device_filters)
+		return true;
+	for (__u32 i = 0; i < DEVICE_FILTERS; i++) {
+		if (i < device_filters && device_filter[i] == device)
+			return true;
+	}
+	return false;
+}
+
+/* Is the file itself, or one of the folders above it, on the list? */
+static __always_inline bool is_below_wanted(struct file *file)
+{
+	struct place place = place_of(file);
+
+	for (int i = 0; i < DEPTH_MAX; i++) {
+		struct dentry *dentry = place.dentry;
+		struct inode *inode = BPF_CORE_READ(dentry, d_inode);
+		if (!inode)
+			return false;
+		struct file_key key = {
+			.inode = BPF_CORE_READ(inode, i_ino),
+			.device = BPF_CORE_READ(inode, i_sb, s_dev),
+		};
+		if (bpf_map_lookup_elem(&seekscope_wanted, &key))
+			return true;
+		if (leave_mount(&place))
+			continue;
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		if (!parent || parent == dentry)
+			return false;
+		place.dentry = parent;
+	}
+	return false;
+}
+
+static __always_inline bool is_wanted_path(struct file *file, const struct file_facts *facts)
+{
+	if (!filters_paths)
+		return true;
+	struct file_key key = {.inode = facts->inode, .device = facts->device};
+	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
+	if (known)
+		return *known == VERDICT_WANTED;
+	bool wanted = is_below_wanted(file);
+	__u8 verdict = wanted ? VERDICT_WANTED : VERDICT_UNWANTED;
+	bpf_map_update_elem(&seekscope_verdicts, &key, &verdict, BPF_ANY);
+	return wanted;
+}
+
+/* Forgets a verdict: an inode number may have been given to another file. */
+static __always_inline void forget_verdict(const struct file_facts *facts)
+{
+	struct file_key key = {.inode = facts->inode, .device = facts->device};
+	if (filters_paths)
+		bpf_map_delete_elem(&seekscope_verdicts, &key);
+}
+
+/* Regions are kept or left as a whole, the same ones in every trace, so that what is kept of a
+ * file still has its pattern within each region. */
+static __always_inline bool is_sampled(const struct file_facts *facts, __u64 offset)
+{
+	if (!sample_one_in)
+		return true;
+	__u64 region = facts->inode * 0x9e3779b97f4a7c15ULL + (offset >> sample_region_shift);
+	region *= 0xff51afd7ed558ccdULL;
+	region ^= region >> 32;
+	return (__u32)region % sample_one_in == 0;
+}

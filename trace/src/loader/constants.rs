@@ -1,0 +1,98 @@
+//! What the programs are told before they load: which calls, which processes, which files.
+
+use seekscope_run::IoOp;
+
+use super::{Settings, types};
+
+/// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
+const OPEN: u8 = 255;
+
+pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
+    let mut note = |number: libc::c_long, op: u8| {
+        let place = usize::try_from(number)
+            .ok()
+            .and_then(|n| constants.op_of_syscall.get_mut(n));
+        if let Some(place) = place {
+            *place = op;
+        }
+    };
+    for (number, op) in SYSTEM_CALLS {
+        if settings.kinds.contains(&op.kind()) {
+            note(number, op as u8);
+        }
+    }
+    if !settings.kinds.is_empty() {
+        OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
+    }
+    constants.target_tgid = settings.target.tgid;
+    constants.target_is_set = u32::from(settings.is_set);
+    if let Some(namespace) = settings.target.namespace {
+        constants.target_pidns_device = namespace.device;
+        constants.target_pidns_inode = namespace.inode;
+    }
+    constants.slot_mask = settings.start_slots - 1;
+    constants.wakeup_bytes = u64::from(settings.ring_bytes / 2);
+    constants.o_direct = libc::O_DIRECT.cast_unsigned();
+    constants.only_totals = u32::from(settings.only_totals);
+    let filter = &settings.filter;
+    constants.filters_paths = u32::from(!filter.wanted.is_empty());
+    constants.latency_min_ns = filter.latency_min_ns;
+    constants.sample_one_in = filter.sample_one_in;
+    constants.sample_region_shift = filter.sample_region_shift;
+    for (place, device) in constants.device_filter.iter_mut().zip(&filter.devices) {
+        *place = *device;
+        constants.device_filters += 1;
+    }
+}
+
+/// The calls we follow, by this architecture's numbers.
+const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [
+    (libc::SYS_read, IoOp::Read),
+    (libc::SYS_pread64, IoOp::Pread),
+    (libc::SYS_readv, IoOp::Readv),
+    (libc::SYS_preadv, IoOp::Preadv),
+    (libc::SYS_preadv2, IoOp::Preadv2),
+    (libc::SYS_write, IoOp::Write),
+    (libc::SYS_pwrite64, IoOp::Pwrite),
+    (libc::SYS_writev, IoOp::Writev),
+    (libc::SYS_pwritev, IoOp::Pwritev),
+    (libc::SYS_pwritev2, IoOp::Pwritev2),
+    (libc::SYS_fsync, IoOp::Fsync),
+    (libc::SYS_fdatasync, IoOp::Fdatasync),
+    (libc::SYS_sync_file_range, IoOp::SyncFileRange),
+];
+
+/// Calls after which a file has a descriptor.
+#[cfg(target_arch = "x86_64")]
+const OPEN_CALLS: [libc::c_long; 4] = [
+    libc::SYS_open,
+    libc::SYS_creat,
+    libc::SYS_openat,
+    libc::SYS_openat2,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OPEN_CALLS: [libc::c_long; 2] = [libc::SYS_openat, libc::SYS_openat2];
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::IoKind;
+
+    use super::*;
+
+    #[test]
+    fn every_kind_of_call_has_its_numbers() {
+        for kind in [IoKind::Read, IoKind::Write, IoKind::Sync] {
+            assert!(SYSTEM_CALLS.iter().any(|(_, op)| op.kind() == kind));
+        }
+        let mut numbers: Vec<_> = SYSTEM_CALLS.iter().map(|(number, _)| *number).collect();
+        numbers.extend(OPEN_CALLS);
+        let all = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all, "no call stands twice");
+        assert!(
+            numbers.iter().all(|n| (0..512).contains(n)),
+            "they fit the programs' table"
+        );
+    }
+}

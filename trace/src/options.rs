@@ -1,0 +1,125 @@
+//! What is to be traced.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use seekscope_run::IoKind;
+
+/// Which way into the kernel to take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BackendChoice {
+    /// The best that loads.
+    #[default]
+    Auto,
+    /// Typed tracepoints or nothing.
+    TpBtf,
+    /// Classic tracepoints or nothing.
+    Tracepoint,
+}
+
+/// Which processes are traced. Ids are those of the caller's PID namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Followed {
+    /// One process, without its children: the cheapest, as only a constant is compared.
+    Process(u32),
+    /// These processes and, with `children`, those that they or their children start later.
+    Processes { pids: Vec<u32>, children: bool },
+    /// The processes of a control group and the groups below it (a folder below /sys/fs/cgroup),
+    /// with those that start or move there later; those that move are noticed within a second.
+    Cgroup(PathBuf),
+}
+
+/// What the kernel programs let pass. What they do not is neither recorded nor counted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Only these files, and what lies below these folders; empty: all. At most 256. A file is
+    /// recognised by its inode, so it must exist when tracing begins.
+    pub paths: Vec<PathBuf>,
+    /// Only files on the filesystems that hold these paths; empty: all. At most 8.
+    pub devices_of: Vec<PathBuf>,
+    /// Only calls that took at least as long.
+    pub latency_min: Duration,
+}
+
+/// Keeps some regions of each file and leaves the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// One region in as many is kept. At least 1.
+    pub one_in: u32,
+    /// Bytes of a region, a power of two.
+    pub region_bytes: u64,
+}
+
+/// What to trace, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceOptions {
+    pub followed: Followed,
+    /// Kinds of system calls; [`IoKind::Discard`] has none.
+    pub kinds: Vec<IoKind>,
+    pub filter: Filter,
+    pub sampling: Option<Sampling>,
+    /// Only count, per file and operation; no events. See [`crate::FileTotals`].
+    pub only_totals: bool,
+    /// Room for records not yet drained, bytes, 56 each. Rounded up to a power of two and to the
+    /// page size; at most 1 GiB. At 300,000 events per second 16 MiB last a second.
+    pub ring_bytes: u32,
+    /// The way into the kernel.
+    pub backend: BackendChoice,
+}
+
+impl TraceOptions {
+    /// Reads and writes of one process: all of them, 16 MiB of ring, the best backend.
+    pub fn new(pid: u32) -> Self {
+        Self::of(Followed::Process(pid))
+    }
+
+    /// Likewise, of several processes.
+    pub fn of(followed: Followed) -> Self {
+        Self {
+            followed,
+            kinds: vec![IoKind::Read, IoKind::Write],
+            filter: Filter::default(),
+            sampling: None,
+            only_totals: false,
+            ring_bytes: 16 << 20,
+            backend: BackendChoice::Auto,
+        }
+    }
+
+    /// What is left out, for people; empty when nothing is.
+    pub(crate) fn describe_filters(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        let names = |paths: &[PathBuf]| -> String {
+            let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+            names.join(", ")
+        };
+        if self.kinds.len() < 3 {
+            let kinds: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+            all.push(format!("only {} calls", kinds.join(" and ")));
+        }
+        if !self.filter.paths.is_empty() {
+            all.push(format!(
+                "only files at or below {}",
+                names(&self.filter.paths)
+            ));
+        }
+        if !self.filter.devices_of.is_empty() {
+            let paths = names(&self.filter.devices_of);
+            all.push(format!("only files on the filesystems of {paths}"));
+        }
+        if !self.filter.latency_min.is_zero() {
+            let least = self.filter.latency_min;
+            all.push(format!("only calls of {least:?} or longer"));
+        }
+        if let Some(Sampling {
+            one_in,
+            region_bytes,
+        }) = self.sampling
+        {
+            all.push(format!(
+                "one in {one_in} regions of {region_bytes} bytes of each file"
+            ));
+        }
+        all
+    }
+}

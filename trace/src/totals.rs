@@ -1,0 +1,116 @@
+//! Counts that the kernel programs keep per file and operation, instead of sending events.
+
+use seekscope_run::IoOp;
+
+use crate::decode::FileKey;
+
+/// Latency buckets: bucket i holds latencies from 2^i to 2^(i+1) - 1 ns, the last all above.
+pub const LATENCY_BUCKETS: usize = 40;
+
+/// Whose totals: `struct total_key` in bpf/record.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct KernelTotals {
+    pub(crate) file: FileKey,
+    pub(crate) op: IoOp,
+}
+
+/// What was counted: `struct totals` in bpf/record.h.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawTotals {
+    pub calls: u64,
+    pub errors: u64,
+    /// Transferred.
+    pub bytes: u64,
+    pub device_read_bytes: u64,
+    pub hits: u64,
+    pub misses: u64,
+    pub waited_for_others: u64,
+    pub direct: u64,
+    /// Sum over all calls.
+    pub latency_ns: u64,
+    pub latency_buckets: [u64; LATENCY_BUCKETS],
+}
+
+/// One file and operation since the beginning of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileTotals {
+    pub file_id: u32,
+    pub op: IoOp,
+    pub totals: RawTotals,
+}
+
+impl KernelTotals {
+    /// Decodes an entry of the table; `None` for what no program writes.
+    pub(crate) fn decode(key: &[u8], value: &[u8]) -> Option<(Self, RawTotals)> {
+        let words = |bytes: &[u8]| -> Vec<u64> {
+            bytes
+                .chunks_exact(8)
+                .filter_map(|word| word.try_into().ok())
+                .map(u64::from_ne_bytes)
+                .collect()
+        };
+        let word = |at: usize| Some(u32::from_ne_bytes(key.get(at..at + 4)?.try_into().ok()?));
+        let file = FileKey {
+            inode: *words(key).first()?,
+            device: word(8)?,
+        };
+        let op = IoOp::from_code(u8::try_from(word(12)?).ok()?)?;
+        let value = words(value);
+        let [
+            calls,
+            errors,
+            bytes,
+            device_read_bytes,
+            hits,
+            misses,
+            waited,
+            direct,
+            latency_ns,
+            rest @ ..,
+        ] = value.as_slice()
+        else {
+            return None;
+        };
+        let totals = RawTotals {
+            calls: *calls,
+            errors: *errors,
+            bytes: *bytes,
+            device_read_bytes: *device_read_bytes,
+            hits: *hits,
+            misses: *misses,
+            waited_for_others: *waited,
+            direct: *direct,
+            latency_ns: *latency_ns,
+            latency_buckets: rest.try_into().ok()?,
+        };
+        Some((Self { file, op }, totals))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_the_table() {
+        let mut key = 77u64.to_ne_bytes().to_vec();
+        key.extend((254u32 << 20).to_ne_bytes());
+        key.extend(u32::from(IoOp::Fsync as u8).to_ne_bytes());
+        let value: Vec<u8> = (0..49u64).flat_map(u64::to_ne_bytes).collect();
+        let (of, totals) = KernelTotals::decode(&key, &value).unwrap();
+        assert_eq!(
+            (of.file.inode, of.file.major(), of.op),
+            (77, 254, IoOp::Fsync)
+        );
+        assert_eq!((totals.calls, totals.latency_ns), (0, 8));
+        assert_eq!(
+            (totals.latency_buckets[0], totals.latency_buckets[39]),
+            (9, 48)
+        );
+        assert!(KernelTotals::decode(&key, &value[..40]).is_none());
+        assert!(
+            KernelTotals::decode(&[0; 16], &value).is_none(),
+            "no operation 0"
+        );
+    }
+}
