@@ -486,5 +486,13 @@ int seekscope_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* ---- The other kinds of I/O, each loaded or left out by itself ---- */
+
+#include "groups.h"
+#include "block.h"
+#include "io_uring.h"
+#include "libaio.h"
+#include "faults.h"
+
 /* Helpers that read kernel memory are offered to GPL-compatible programs only. */
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

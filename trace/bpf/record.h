@@ -58,6 +58,34 @@ struct io_record {
 
 _Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes");
 
+/* `facts` of a disk's request: the high byte of `IoFlags`; the last one is known here only, and
+ * becomes the event's result. */
+#define BLOCK_FILE_FROM_CALL 0x01
+#define BLOCK_METADATA 0x02
+#define BLOCK_READ_AHEAD 0x04
+#define BLOCK_SYNCHRONOUS 0x08
+#define BLOCK_FORCE_UNIT_ACCESS 0x10
+#define BLOCK_FAILED 0x80
+
+/* A completed request of a disk. Start, inode, latency, thread, device, operation and flags lie
+ * where they lie in a struct io_record; `op` tells the two apart. */
+struct block_record {
+	__u64 start_ns;		 /*  0  CLOCK_MONOTONIC when the driver got it */
+	__u64 sector;		 /*  8  low 48 bits: first sector; high 16: number of sectors */
+	__u64 inode;		 /* 16  0: no file known */
+	__u32 latency_ns;	 /* 24  to completion; UINT32_MAX with FLAG_LATENCY_SATURATED */
+	__u32 disk;		 /* 28  the whole disk, major << 20 | minor */
+	__u32 tid;		 /* 32  thread that issued it, numbered by the first PID namespace */
+	__u32 device;		 /* 36  superblock's device of the file */
+	__u32 offset_sectors;	 /* 40  offset in the file, 512-byte units; all 40 bits set: unknown */
+	__u8 offset_sectors_high; /* 44  ... its bits 32 to 39 */
+	__u8 facts;		 /* 45  BLOCK_* */
+	__u8 op;		 /* 46  OP_BLOCK_* */
+	__u8 flags;		 /* 47  FLAG_* */
+};
+
+_Static_assert(sizeof(struct block_record) == 48, "as large as struct io_record");
+
 /* Sent before a thread's first call, and again when its start slot was shared meanwhile. */
 struct thread_record {
 	__u32 tid; /*  0  numbered by the first PID namespace, as all that follow */

@@ -1,13 +1,18 @@
 //! From the bytes of one kernel record to a call. The layout is `struct io_record` in
 //! `bpf/record.h`. Pure, and total: any bytes give a call or an error.
 
-use seekscope_run::{IoEvent, IoFlags, IoOp};
+use seekscope_run::{BlockRequest, IoEvent, IoFlags, IoLayer, IoOp};
 
 /// Size of one record, bytes.
 pub const RECORD_BYTES: usize = 48;
 
 /// Unit of `device_read_sectors`, bytes: the block layer's smallest.
 const SECTOR_BYTES: u32 = 512;
+
+/// The bit of `facts` in a disk's request that says it failed; it becomes the result.
+const BLOCK_FAILED: u8 = 0x80;
+/// What stands for no file offset, in sectors.
+const OFFSET_SECTORS_UNKNOWN: u64 = (1 << 40) - 1;
 
 /// Identity of a file as the kernel has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,10 +43,10 @@ impl FileKey {
     }
 }
 
-/// One completed call: an event that does not know its process and file id yet.
+/// One completed call or request: an event that does not know its process and file id yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Call {
-    /// The file it was on.
+    /// The file it was on; with inode 0 the disk, for requests without a known file.
     pub file: FileKey,
     /// The thread that made it.
     pub tid: u32,
@@ -53,6 +58,7 @@ pub struct Call {
     latency_ns: u64,
     result: i32,
     device_read_bytes: u32,
+    request: Option<BlockRequest>,
 }
 
 impl Call {
@@ -70,7 +76,7 @@ impl Call {
             latency_ns: self.latency_ns,
             result: self.result,
             device_read_bytes: self.device_read_bytes,
-            request: None,
+            request: self.request,
         }
     }
 }
@@ -93,6 +99,9 @@ pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
         .map_err(|_| DecodeError::Length { found: bytes.len() })?;
     let code = record[46];
     let op = IoOp::from_code(code).ok_or(DecodeError::Operation { code })?;
+    if op.layer() == IoLayer::Device {
+        return Ok(decode_request(record, op));
+    }
     let offset = u64_at(record, 8);
     Ok(Call {
         t_ns: u64_at(record, 0),
@@ -110,7 +119,50 @@ pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
         device_read_bytes: u32::from(u16::from_ne_bytes([record[44], record[45]])) * SECTOR_BYTES,
         op,
         flags: IoFlags(u16::from(record[47])),
+        request: None,
     })
+}
+
+/// Decodes a `struct block_record`.
+fn decode_request(record: &[u8; RECORD_BYTES], op: IoOp) -> Call {
+    let place = u64_at(record, 8);
+    let disk = u32_at(record, 28);
+    let file = match u64_at(record, 16) {
+        0 => FileKey {
+            device: disk,
+            inode: 0,
+        },
+        inode => FileKey {
+            device: u32_at(record, 36),
+            inode,
+        },
+    };
+    let offset_sectors = u64::from(u32_at(record, 40)) | u64::from(record[44]) << 32;
+    // 16 bits of sectors: the length fits.
+    let length = u32::try_from(place >> 48).unwrap_or(0) * SECTOR_BYTES;
+    let (facts, failed) = (record[45] & !BLOCK_FAILED, record[45] & BLOCK_FAILED != 0);
+    Call {
+        file,
+        t_ns: u64_at(record, 0),
+        tid: u32_at(record, 32),
+        op,
+        flags: IoFlags(u16::from(facts) << 8 | u16::from(record[47])),
+        offset: (offset_sectors != OFFSET_SECTORS_UNKNOWN)
+            .then_some(offset_sectors * u64::from(SECTOR_BYTES)),
+        length,
+        latency_ns: u64::from(u32_at(record, 24)),
+        result: if failed {
+            -libc::EIO
+        } else {
+            length.cast_signed()
+        },
+        device_read_bytes: 0,
+        request: Some(BlockRequest {
+            disk_major: disk >> 20,
+            disk_minor: disk & 0xf_ffff,
+            sector: place & ((1 << 48) - 1),
+        }),
+    }
 }
 
 fn u64_at(record: &[u8; RECORD_BYTES], at: usize) -> u64 {
@@ -175,6 +227,43 @@ mod tests {
     }
 
     #[test]
+    fn a_request_of_a_disk_has_its_own_layout() {
+        let mut bytes = sample();
+        bytes[8..16].copy_from_slice(&(8u64 << 48 | 123_456_789_012).to_ne_bytes());
+        bytes[28..32].copy_from_slice(&(259u32 << 20 | 1).to_ne_bytes());
+        bytes[40..44].copy_from_slice(&16u32.to_ne_bytes());
+        bytes[44] = 2;
+        bytes[45] = 0x02 | BLOCK_FAILED;
+        bytes[46] = IoOp::BlockWrite as u8;
+        bytes[47] = 4;
+        let call = decode(&bytes).unwrap();
+        assert_eq!(call.file, FileKey::new(254, 3, 77));
+        let event = call.event(9, 2);
+        assert_eq!(
+            (event.pid, event.offset, event.length, event.result),
+            (9, Some(2 << 41 | 16 << 9), 4096, -5)
+        );
+        assert_eq!(
+            event.flags,
+            IoFlags(IoFlags::METADATA | IoFlags::LATENCY_SATURATED)
+        );
+        let request = BlockRequest {
+            disk_major: 259,
+            disk_minor: 1,
+            sector: 123_456_789_012,
+        };
+        assert_eq!(event.request, Some(request));
+
+        bytes[16..24].fill(0);
+        bytes[40..45].fill(0xff);
+        bytes[45] = 0;
+        let call = decode(&bytes).unwrap();
+        assert_eq!(call.file, FileKey::new(259, 1, 0));
+        let event = call.event(9, 2);
+        assert_eq!((event.offset, event.result), (None, 4096));
+    }
+
+    #[test]
     fn an_offset_that_no_file_can_have_is_unknown() {
         for offset in [u64::MAX, 1 << 63] {
             let mut bytes = sample();
@@ -198,7 +287,7 @@ mod tests {
 
         #[test]
         fn any_full_record_with_a_known_operation_decodes(
-            mut bytes in proptest::collection::vec(any::<u8>(), RECORD_BYTES), code in 1u8..=10,
+            mut bytes in proptest::collection::vec(any::<u8>(), RECORD_BYTES), code in 1u8..=25,
         ) {
             bytes[46] = code;
             let event = decode(&bytes).unwrap().event(1, 2);

@@ -19,6 +19,7 @@ use rustix::fs::{major, minor};
 use seekscope_run::{FileRecord, FileRole, PathState};
 
 use crate::decode::FileKey;
+use crate::disks;
 
 /// What the kernel appends to the name of an open file that has none any more.
 const DELETED_SUFFIX: &str = " (deleted)";
@@ -51,6 +52,8 @@ pub struct FileTable {
     may_scan: bool,
     /// Ids whose records have changed since they were handed over.
     news: Vec<u32>,
+    /// Devices of filesystems that [`FileTable::new_filesystems`] has named.
+    told: HashSet<u32>,
 }
 
 /// A file an event refers to.
@@ -77,6 +80,7 @@ impl FileTable {
             first_id: 0,
             may_scan: true,
             news: Vec::new(),
+            told: HashSet::new(),
         };
         table.look()?;
         Ok(table)
@@ -139,6 +143,17 @@ impl FileTable {
         news.iter()
             .filter_map(|id| self.record(*id).cloned())
             .collect()
+    }
+
+    /// A path on each filesystem that holds open files and was not named before.
+    pub(crate) fn new_filesystems(&mut self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for (key, file) in &self.seen {
+            if file.path_state == PathState::Known && self.told.insert(key.device) {
+                found.push(self.inside(file.pid, Path::new(&file.path)));
+            }
+        }
+        found
     }
 
     /// Looks once more: at files that grew, got another name or were deleted, and at files that
@@ -311,7 +326,7 @@ impl FileTable {
 
     fn describe(&self, key: FileKey, file_id: u32) -> FileRecord {
         let file = self.find(key).cloned().unwrap_or_else(|| OpenFile {
-            path: format!("inode {} on {}:{}", key.inode, key.major(), key.minor()),
+            path: description(key),
             path_state: PathState::Unresolved,
             size_bytes: 0,
             pid: 0,
@@ -329,6 +344,16 @@ impl FileTable {
             namespace: None,
         }
     }
+}
+
+/// Stands for a path where there is none.
+fn description(key: FileKey) -> String {
+    // Inode 0 is no file: what reached a disk and is not known to belong to one.
+    if key.inode == 0 {
+        let disk = disks::name(key.major(), key.minor());
+        return format!("requests on {disk} without a known file");
+    }
+    format!("inode {} on {}:{}", key.inode, key.major(), key.minor())
 }
 
 fn key_of(metadata: &Metadata) -> FileKey {

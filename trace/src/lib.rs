@@ -39,9 +39,11 @@
 
 mod cost;
 pub mod decode;
+mod disks;
 pub mod error;
 pub mod files;
 mod filter;
+pub mod groups;
 pub mod live;
 mod loader;
 mod members;
@@ -57,6 +59,7 @@ mod threads;
 pub mod totals;
 
 pub use error::{SinkError, TraceError};
+pub use groups::Group;
 pub use live::LiveSource;
 pub use options::{BackendChoice, Filter, Followed, Sampling, TraceOptions};
 pub use recording::Recording;

@@ -8,9 +8,11 @@ use seekscope_run::{ThreadRecord, TraceFacts};
 
 use crate::cost::CostSampler;
 use crate::decode::{RECORD_BYTES, decode};
+use crate::disks::{self, DiskNumber};
 use crate::error::TraceError;
 use crate::files::FileTable;
 use crate::filter::KernelFilter;
+use crate::groups::{Group, Plan};
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
@@ -53,6 +55,9 @@ pub struct LiveSource {
     written: u64,
     /// Drains in a row that found nothing.
     idle_drains: u32,
+    /// The disks followed, and whether those of newly opened files join them.
+    disks: Vec<DiskNumber>,
+    add_disks: bool,
 }
 
 impl LiveSource {
@@ -85,6 +90,7 @@ impl LiveSource {
             only_totals: options.only_totals,
             ring_bytes,
             start_slots: start_slots.next_power_of_two(),
+            groups: Plan::make(&options.groups, Programs::probe),
         };
         let (mut programs, backend_reason) = load(options.backend, &settings)?;
         if settings.is_set {
@@ -94,8 +100,11 @@ impl LiveSource {
         }
         let ring = Ring::open(programs.ring())?;
         let cost = CostSampler::start();
-        programs.set_tracing(true);
-        Ok(Self {
+        let named = options.disks.iter();
+        let disks: Vec<DiskNumber> = named.map(|(major, minor)| major << 20 | minor).collect();
+        programs.set_disks(&disks);
+        let add_disks = disks.is_empty() && options.groups.contains(&Group::Block);
+        let mut source = Self {
             programs,
             ring,
             files,
@@ -110,7 +119,12 @@ impl LiveSource {
             batch: Batch::default(),
             written: 0,
             idle_drains: 0,
-        })
+            disks,
+            add_disks,
+        };
+        source.follow_new_disks();
+        source.programs.set_tracing(true);
+        Ok(source)
     }
 
     /// Gives out file ids from `first` upwards, for a run that holds several traces. Call before
@@ -118,6 +132,24 @@ impl LiveSource {
     pub fn with_first_file_id(mut self, first: u32) -> Self {
         self.files.number_from(first);
         self
+    }
+
+    /// Adds the disks of files that were opened on filesystems not met before.
+    fn follow_new_disks(&mut self) {
+        if !self.add_disks {
+            return;
+        }
+        let known = self.disks.len();
+        for path in self.files.new_filesystems() {
+            for disk in disks::below(&path) {
+                if !self.disks.contains(&disk) {
+                    self.disks.push(disk);
+                }
+            }
+        }
+        if self.disks.len() > known {
+            self.programs.set_disks(&self.disks);
+        }
     }
 
     /// Hands over what is in the ring; returns how many events.
@@ -132,6 +164,7 @@ impl LiveSource {
                 break;
             }
         }
+        self.follow_new_disks();
         self.programs.clear_wakeup();
         Ok(total)
     }
@@ -226,6 +259,7 @@ impl LiveSource {
             filters: self.filters.clone(),
             lost_ring_full: counters.lost_ring_full,
             lost_start: counters.lost_start,
+            coverage: self.programs.groups().coverage.clone(),
             truncated: false,
             // The call that lost its slot to another thread ends without a start, too.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),

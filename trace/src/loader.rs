@@ -8,13 +8,15 @@ use std::path::Path;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_print};
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::cost::{ProgramRuns, program_runs};
+use crate::disks::{DISKS_MAX, DiskNumber};
 use crate::error::TraceError;
 use crate::filter::KernelFilter;
+use crate::groups::{self, Hooks, Plan};
 use crate::members::Member;
 use crate::process::{GRANT, Target};
 use crate::totals::{KernelTotals, RawTotals};
@@ -24,6 +26,7 @@ use crate::totals::{KernelTotals, RawTotals};
     clippy::expect_used,
     clippy::panic,
     clippy::undocumented_unsafe_blocks,
+    clippy::too_many_lines,
     unreachable_pub,
     reason = "generated from bpf/io.bpf.c"
 )]
@@ -94,6 +97,8 @@ pub(crate) struct Settings {
     pub(crate) ring_bytes: u32,
     /// A power of two.
     pub(crate) start_slots: u32,
+    /// The kinds of I/O beside the plain calls.
+    pub(crate) groups: Plan,
 }
 
 /// What the programs counted, summed over CPUs (`struct io_counters` in bpf/record.h).
@@ -112,6 +117,7 @@ pub(crate) struct Programs {
     links: Vec<Link>,
     skeleton: IoSkel<'static>,
     backend: Backend,
+    groups: Plan,
 }
 
 /// One backend's failure.
@@ -162,11 +168,65 @@ impl Programs {
                 .seekscope_wanted
                 .update(key, &[1], MapFlags::ANY)?;
         }
+        let mut groups = settings.groups.clone();
+        for hooks in &settings.groups.hooks {
+            match groups::attach(skeleton.object(), hooks) {
+                Ok(more) => links.extend(more),
+                Err(error) => groups.drop_group(hooks.group, error.to_string()),
+            }
+        }
         Ok(Self {
             links,
             skeleton,
             backend,
+            groups,
         })
+    }
+
+    /// Tries to load and attach one group, alone and for a moment.
+    ///
+    /// # Errors
+    /// Why the kernel refuses, for the trailer.
+    pub(crate) fn probe(hooks: &Hooks) -> Result<(), String> {
+        lock_messages().clear();
+        set_print(Some((PrintLevel::Info, keep_message)));
+        let attempt = || {
+            let mut place = MaybeUninit::<OpenObject>::uninit();
+            let mut open = IoSkelBuilder::default().open(&mut place)?;
+            let calls = &mut open.progs;
+            for program in [
+                &mut calls.seekscope_enter,
+                &mut calls.seekscope_exit,
+                &mut calls.seekscope_begin,
+                &mut calls.seekscope_end,
+                &mut calls.seekscope_fork,
+            ] {
+                program.set_autoload(false);
+            }
+            let page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(1 << 16);
+            open.maps.seekscope_ring.set_max_entries(page_bytes)?;
+            groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
+            groups::attach(open.load()?.object(), hooks).map(drop)
+        };
+        attempt().map_err(|error: libbpf_rs::Error| error.to_string())
+    }
+
+    /// What is followed beside the plain calls, and why the rest is not.
+    pub(crate) fn groups(&self) -> &Plan {
+        &self.groups
+    }
+
+    /// Follows the requests of these disks; further ones than [`DISKS_MAX`] are left out.
+    pub(crate) fn set_disks(&mut self, disks: &[DiskNumber]) {
+        if let Some(shared) = self.skeleton.maps.bss_data.as_deref_mut() {
+            for (place, disk) in shared
+                .block_disks
+                .iter_mut()
+                .zip(disks.iter().take(DISKS_MAX))
+            {
+                store(place, *disk);
+            }
+        }
     }
 
     pub(crate) fn backend(&self) -> Backend {
@@ -231,15 +291,16 @@ impl Programs {
 
     /// Sums the counters of all CPUs.
     pub(crate) fn counters(&self) -> Result<Counters, TraceError> {
-        let per_cpu = self
-            .skeleton
-            .maps
-            .seekscope_count
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|e| TraceError::Ring {
-                why: format!("counters: {e}"),
-            })?
-            .unwrap_or_default();
+        let maps = &self.skeleton.maps;
+        let mut per_cpu = Vec::new();
+        for counters in [&maps.seekscope_count, &maps.seekscope_group_count] {
+            let of_map = counters
+                .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|e| TraceError::Ring {
+                    why: format!("counters: {e}"),
+                })?;
+            per_cpu.extend(of_map.unwrap_or_default());
+        }
         let mut sum = Counters::default();
         for cpu in &per_cpu {
             let mut words = cpu
@@ -260,11 +321,13 @@ impl Programs {
         let slots = &self.skeleton.maps.seekscope_slots;
         let occupied =
             |slot: &[u8]| slot.len() > SLOT_OP_AT && slot[..4] != [0; 4] && slot[SLOT_OP_AT] != 0;
+        let in_groups = groups::in_flight(self.skeleton.object(), &self.groups.hooks);
         // A few calls into the kernel (Linux 5.6) rather than one per slot.
-        match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
-            Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
-            Err(_) => 0,
-        }
+        in_groups
+            + match slots.lookup_batch(SLOTS_PER_BATCH, MapFlags::ANY, MapFlags::ANY) {
+                Ok(batches) => batches.filter(|(_, slot)| occupied(slot)).count() as u64,
+                Err(_) => 0,
+            }
     }
 
     /// What the kernel counted about both programs.
@@ -274,8 +337,10 @@ impl Programs {
             Backend::TpBtf => [&programs.seekscope_enter, &programs.seekscope_exit],
             Backend::Tracepoint => [&programs.seekscope_begin, &programs.seekscope_end],
         };
+        let of_groups = groups::programs(self.skeleton.object(), &self.groups.hooks);
         pair.iter()
             .map(|program| program_runs(program.as_fd()))
+            .chain(of_groups.map(|program| program_runs(program.as_fd())))
             .fold(ProgramRuns::default(), |sum, one| ProgramRuns {
                 runs: sum.runs + one.runs,
                 ns: sum.ns + one.ns,
@@ -387,6 +452,7 @@ fn configure(
     if settings.only_totals {
         open.maps.seekscope_totals.set_max_entries(TOTALS_MAX)?;
     }
+    groups::select(open.open_object_mut(), &settings.groups.hooks)?;
     if let Some(constants) = open.maps.rodata_data.as_deref_mut() {
         constants::fill(constants, settings);
     }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use seekscope_run::IoKind;
 
+use crate::groups::Group;
+
 /// Which way into the kernel to take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BackendChoice {
@@ -65,6 +67,13 @@ pub struct TraceOptions {
     pub ring_bytes: u32,
     /// The way into the kernel.
     pub backend: BackendChoice,
+    /// Kinds of I/O beside the plain calls, which are always followed. Those that the kernel does
+    /// not let us follow are named in the trailer. Filters hold for them, too, except for requests
+    /// of disks, which are chosen by disk.
+    pub groups: Vec<Group>,
+    /// Whole disks, `(major, minor)`, whose requests to follow with [`Group::Block`], at most 16.
+    /// Empty: the disks that hold the processes' open files.
+    pub disks: Vec<(u32, u32)>,
 }
 
 impl TraceOptions {
@@ -83,6 +92,8 @@ impl TraceOptions {
             only_totals: false,
             ring_bytes: 16 << 20,
             backend: BackendChoice::Auto,
+            groups: vec![Group::Calls],
+            disks: Vec::new(),
         }
     }
 

@@ -2,6 +2,9 @@
 
 use seekscope_run::IoOp;
 
+use crate::disks::function_addresses;
+use crate::groups::{Group, Hooks};
+
 use super::{Settings, types};
 
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
@@ -43,7 +46,27 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
         *place = *device;
         constants.device_filters += 1;
     }
+    fill_groups(constants, &settings.groups.hooks);
 }
+
+fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
+    constants.page_bytes = u32::try_from(rustix::param::page_size()).unwrap_or(4096);
+    let number = |call: libc::c_long| u32::try_from(call).unwrap_or(u32::MAX);
+    constants.nr_io_submit = number(libc::SYS_io_submit);
+    constants.nr_io_getevents = number(libc::SYS_io_getevents);
+    constants.nr_io_pgetevents = IO_PGETEVENTS;
+    if hooks.iter().any(|hooks| hooks.group == Group::Block) {
+        [constants.iomap_dio_end_io, constants.bio_chain_end_io] =
+            function_addresses(["iomap_dio_bio_end_io", "bio_chain_endio"]);
+    }
+}
+
+/// Number of io_pgetevents(2), which the C library's binding lacks.
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+    333
+} else {
+    292
+};
 
 /// The calls we follow, by this architecture's numbers.
 const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [

@@ -32,7 +32,7 @@ pub(crate) enum Mix {
 pub(crate) fn read(folder: &Path, mix: Mix) {
     let file = filled(&folder.join("cold.dat"), PAGES * PAGE);
     let map = map(&file);
-    evict(&file, map);
+    evict(&file, map, PAGES);
     if mix == Mix::Random {
         // SAFETY: advice on our own file.
         let failed =
@@ -109,17 +109,17 @@ fn is_resident(map: *mut libc::c_void, page: usize, pages: usize) -> bool {
 
 /// Advice leaves pages that are being written or have just been; it is repeated until nearly all
 /// are gone.
-fn evict(file: &File, map: *mut libc::c_void) {
-    let mut states = vec![0u8; PAGES];
+pub(crate) fn evict(file: &File, map: *mut libc::c_void, pages: usize) {
+    let mut states = vec![0u8; pages];
     for _ in 0..200 {
         file.sync_all().unwrap();
-        // SAFETY: advice on our own file; the mapping has that many pages, one byte of answer each.
+        // SAFETY: advice on our own file; the mapping has `pages` pages, one byte of answer each.
         let failed = unsafe {
             libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_DONTNEED)
-                + libc::mincore(map, PAGES * PAGE, states.as_mut_ptr())
+                + libc::mincore(map, pages * PAGE, states.as_mut_ptr())
         };
         assert_eq!(failed, 0);
-        if states.iter().filter(|state| **state & 1 == 1).count() < PAGES / 50 {
+        if states.iter().filter(|state| **state & 1 == 1).count() < pages / 50 {
             return;
         }
         std::thread::sleep(Duration::from_millis(20));

@@ -37,7 +37,7 @@ fn entry() {
             forbid(libc::SYS_bpf);
             attach(&folder, BackendChoice::Auto);
         }
-        other => panic!("no job {other}"),
+        other => crate::group_jobs::run(other, &folder),
     }
 }
 

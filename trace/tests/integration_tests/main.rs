@@ -13,6 +13,8 @@ mod cold_reads;
 mod container;
 mod detach;
 mod file_names;
+mod group_jobs;
+mod groups;
 mod jobs;
 mod known_calls;
 mod known_program;

@@ -1,0 +1,270 @@
+//! The kinds of I/O that can be followed, and through which hooks this kernel lets us.
+//!
+//! Each group beside the plain calls is a set of kernel programs of its own (`bpf/*.h`). Which
+//! variant fits is read from the kernel's type information, not from its version; whether it loads
+//! is tried. A group that does not fit or load is left out, with the reason in the trailer, and
+//! never keeps the others from running.
+
+mod attach;
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
+use seekscope_run::TraceCoverage;
+
+pub(crate) use attach::{attach, in_flight, programs, select};
+
+/// A kind of I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Group {
+    /// System calls on open files. Always followed.
+    Calls,
+    /// Requests through io_uring.
+    Uring,
+    /// Linux native asynchronous I/O (`io_submit`), which libaio wraps.
+    Aio,
+    /// Major faults of mapped files.
+    Faults,
+    /// Requests of disks, of all processes.
+    Block,
+}
+
+impl Group {
+    /// All groups.
+    pub const ALL: [Self; 5] = [
+        Self::Calls,
+        Self::Uring,
+        Self::Aio,
+        Self::Faults,
+        Self::Block,
+    ];
+
+    /// The group's name in the trailer.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Calls => "read and write calls",
+            Self::Uring => "io_uring",
+            Self::Aio => "libaio",
+            Self::Faults => "faults of mapped files",
+            Self::Block => "block requests",
+        }
+    }
+
+    /// Where its kernel programs keep what has begun and not ended.
+    fn table(self) -> Option<&'static str> {
+        match self {
+            Self::Calls => None,
+            Self::Uring => Some("seekscope_uring"),
+            Self::Aio => Some("seekscope_aio"),
+            Self::Faults => Some("seekscope_fault"),
+            Self::Block => Some("seekscope_block"),
+        }
+    }
+}
+
+/// One way to follow a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Hooks {
+    pub(crate) group: Group,
+    /// Names of the kernel programs.
+    pub(crate) programs: &'static [&'static str],
+    /// For the trailer.
+    pub(crate) how: &'static str,
+}
+
+const BLOCK: Hooks = Hooks {
+    group: Group::Block,
+    programs: &["seekscope_bio", "seekscope_issue", "seekscope_compl"],
+    how: "tp_btf block_rq_issue and block_rq_complete; files of direct I/O by block_bio_queue",
+};
+const BLOCK_QUEUE_FIRST: Hooks = Hooks {
+    programs: &["seekscope_bio2", "seekscope_issue2", "seekscope_compl"],
+    ..BLOCK
+};
+const URING: Hooks = Hooks {
+    group: Group::Uring,
+    programs: &["seekscope_sub_r", "seekscope_cqe"],
+    how: "tp_btf io_uring_submit_req and io_uring_complete",
+};
+const URING_BY_VALUE: Hooks = Hooks {
+    programs: &["seekscope_sub_r", "seekscope_cqe_v"],
+    ..URING
+};
+const URING_SQE: Hooks = Hooks {
+    group: Group::Uring,
+    programs: &["seekscope_sub_s", "seekscope_cqe_v"],
+    how: "tp_btf io_uring_submit_sqe and io_uring_complete",
+};
+const AIO: Hooks = Hooks {
+    group: Group::Aio,
+    programs: &["seekscope_aio_e", "seekscope_aio_x"],
+    how: "io_submit and io_getevents (latency until collected; results collected without a call are not seen)",
+};
+const FAULTS: Hooks = Hooks {
+    group: Group::Faults,
+    programs: &["seekscope_flt_e", "seekscope_flt_x"],
+    how: "fentry and fexit filemap_fault",
+};
+const FAULTS_BY_EVENT: Hooks = Hooks {
+    group: Group::Faults,
+    programs: &["seekscope_flt_t", "seekscope_flt_m"],
+    how: "tp_btf mm_filemap_fault and the software event of major faults",
+};
+
+/// What a tracepoint hands to programs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Prototype {
+    arguments: usize,
+    /// The structure that the first argument points to; empty if to something else.
+    first: String,
+}
+
+/// What this kernel offers, by its type information.
+trait Kernel {
+    fn tracepoint(&self, name: &str) -> Option<Prototype>;
+    fn has_function(&self, name: &str) -> bool;
+}
+
+impl Kernel for Btf<'_> {
+    fn tracepoint(&self, name: &str) -> Option<Prototype> {
+        let named: Typedef<'_> = self.type_by_name(&format!("btf_trace_{name}"))?;
+        let prototype = FuncProto::try_from(named.next_type()?.next_type()?).ok()?;
+        // The first parameter is the program's own.
+        let first = prototype.get(1).and_then(|parameter| {
+            let pointer: Ptr<'_> = self.type_by_id(parameter.ty)?;
+            let name = pointer.next_type()?.name()?;
+            Some(name.to_string_lossy().into_owned())
+        });
+        Some(Prototype {
+            arguments: prototype.len().saturating_sub(1),
+            first: first.unwrap_or_default(),
+        })
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        self.type_by_name::<Func<'_>>(name).is_some()
+    }
+}
+
+/// The ways to follow a group that fit this kernel, best first; why there is none.
+fn candidates(group: Group, kernel: &dyn Kernel) -> Result<Vec<Hooks>, &'static str> {
+    match group {
+        Group::Calls => Ok(Vec::new()),
+        Group::Aio => Ok(vec![AIO]),
+        Group::Block => match kernel.tracepoint("block_rq_issue") {
+            Some(Prototype { arguments: 1, .. }) => Ok(vec![BLOCK]),
+            Some(Prototype { arguments: 2, .. }) => Ok(vec![BLOCK_QUEUE_FIRST]),
+            _ => Err("the kernel has no tracepoint block_rq_issue of a known form"),
+        },
+        Group::Uring => uring(kernel).map(|hooks| vec![hooks]),
+        Group::Faults => faults(kernel),
+    }
+}
+
+fn uring(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
+    let takes_request = |name| {
+        kernel
+            .tracepoint(name)
+            .is_some_and(|form| form.first == "io_kiocb")
+    };
+    let by_value = match kernel.tracepoint("io_uring_complete") {
+        Some(Prototype { arguments: 3, .. }) => false,
+        Some(Prototype { arguments: 7, .. }) => true,
+        _ => return Err("io_uring's tracepoints name the request only from Linux 6.0 on"),
+    };
+    if takes_request("io_uring_submit_req") {
+        Ok(if by_value { URING_BY_VALUE } else { URING })
+    } else if by_value && takes_request("io_uring_submit_sqe") {
+        Ok(URING_SQE)
+    } else {
+        Err("io_uring's tracepoints name the request only from Linux 6.0 on")
+    }
+}
+
+fn faults(kernel: &dyn Kernel) -> Result<Vec<Hooks>, &'static str> {
+    let mut found = Vec::new();
+    if kernel.has_function("filemap_fault") {
+        found.push(FAULTS);
+    }
+    if kernel.tracepoint("mm_filemap_fault").is_some() {
+        found.push(FAULTS_BY_EVENT);
+    }
+    if found.is_empty() {
+        return Err("the kernel has neither filemap_fault nor its tracepoint in its types");
+    }
+    Ok(found)
+}
+
+/// What is to be loaded, and what the trailer says about it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Plan {
+    pub(crate) hooks: Vec<Hooks>,
+    pub(crate) coverage: Vec<TraceCoverage>,
+}
+
+impl Plan {
+    /// Chooses the hooks of the groups asked for; `probe` tries to load one set of them.
+    pub(crate) fn make(groups: &[Group], probe: impl Fn(&Hooks) -> Result<(), String>) -> Self {
+        let mut plan = Self::default();
+        // Only made where needed: the kernel's types are megabytes.
+        let types = if groups.iter().any(|group| *group != Group::Calls) {
+            Btf::from_vmlinux().map_err(|error| error.to_string())
+        } else {
+            Err(String::new())
+        };
+        for group in Group::ALL.into_iter().filter(|g| *g != Group::Calls) {
+            let found = match &types {
+                _ if !groups.contains(&group) => Err("not asked for".into()),
+                Ok(types) => first_that_loads(group, types, &probe),
+                Err(error) => Err(error.clone()),
+            };
+            plan.add(group, found);
+        }
+        plan
+    }
+
+    fn add(&mut self, group: Group, found: Result<(Hooks, String), String>) {
+        let covered = found.is_ok();
+        let how = match found {
+            Ok((hooks, how)) => {
+                self.hooks.push(hooks);
+                how
+            }
+            Err(why) => why,
+        };
+        self.coverage.push(TraceCoverage {
+            group: group.name().into(),
+            covered,
+            how,
+        });
+    }
+
+    /// Takes back what could not be attached although it loaded.
+    pub(crate) fn drop_group(&mut self, group: Group, why: String) {
+        self.hooks.retain(|hooks| hooks.group != group);
+        for entry in &mut self.coverage {
+            if entry.group == group.name() {
+                entry.covered = false;
+                entry.how.clone_from(&why);
+            }
+        }
+    }
+}
+
+fn first_that_loads(
+    group: Group,
+    kernel: &dyn Kernel,
+    probe: &impl Fn(&Hooks) -> Result<(), String>,
+) -> Result<(Hooks, String), String> {
+    let mut failures = Vec::new();
+    for hooks in candidates(group, kernel)? {
+        match probe(&hooks) {
+            Ok(()) if failures.is_empty() => return Ok((hooks, hooks.how.into())),
+            Ok(()) => return Ok((hooks, format!("{}; {}", hooks.how, failures.join("; ")))),
+            Err(why) => failures.push(format!("{} did not load ({why})", hooks.how)),
+        }
+    }
+    Err(failures.join("; "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! The choice of hooks, for kernels whose types are known.
+
+use super::*;
+
+/// Tracepoints by name: number of arguments and what the first points to.
+struct Known(Vec<(&'static str, usize, &'static str)>);
+
+impl Kernel for Known {
+    fn tracepoint(&self, name: &str) -> Option<Prototype> {
+        let (_, arguments, first) = self.0.iter().find(|(known, ..)| *known == name)?;
+        Some(Prototype {
+            arguments: *arguments,
+            first: (*first).into(),
+        })
+    }
+
+    fn has_function(&self, name: &str) -> bool {
+        name == "filemap_fault"
+    }
+}
+
+fn linux_5_10() -> Known {
+    Known(vec![
+        ("block_rq_issue", 2, "request_queue"),
+        ("io_uring_submit_sqe", 5, ""),
+        ("io_uring_complete", 3, ""),
+    ])
+}
+
+fn linux_6_1() -> Known {
+    Known(vec![
+        ("block_rq_issue", 1, "request"),
+        ("io_uring_submit_sqe", 2, "io_kiocb"),
+        ("io_uring_complete", 7, ""),
+    ])
+}
+
+fn linux_6_18() -> Known {
+    Known(vec![
+        ("block_rq_issue", 1, "request"),
+        ("io_uring_submit_req", 1, "io_kiocb"),
+        ("io_uring_complete", 3, "io_ring_ctx"),
+        ("mm_filemap_fault", 2, "address_space"),
+    ])
+}
+
+#[test]
+fn the_form_of_the_tracepoints_decides() {
+    let chosen = |group, kernel: &Known| candidates(group, kernel).unwrap();
+    assert_eq!(chosen(Group::Block, &linux_5_10()), [BLOCK_QUEUE_FIRST]);
+    assert_eq!(chosen(Group::Block, &linux_6_1()), [BLOCK]);
+    assert!(candidates(Group::Uring, &linux_5_10()).is_err());
+    assert_eq!(chosen(Group::Uring, &linux_6_1()), [URING_SQE]);
+    assert_eq!(chosen(Group::Uring, &linux_6_18()), [URING]);
+    assert_eq!(chosen(Group::Faults, &linux_6_1()), [FAULTS]);
+    assert_eq!(
+        chosen(Group::Faults, &linux_6_18()),
+        [FAULTS, FAULTS_BY_EVENT]
+    );
+    assert!(candidates(Group::Block, &Known(Vec::new())).is_err());
+}
+
+#[test]
+fn the_next_way_is_taken_when_one_does_not_load_and_both_are_named() {
+    let refuse = |hooks: &Hooks| match hooks.how {
+        how if how == FAULTS.how => Err("refused".to_string()),
+        _ => Ok(()),
+    };
+    let (hooks, how) = first_that_loads(Group::Faults, &linux_6_18(), &refuse).unwrap();
+    assert_eq!(hooks, FAULTS_BY_EVENT);
+    assert!(
+        how.contains("software event")
+            && how.contains("fexit filemap_fault did not load (refused)")
+    );
+    let why = first_that_loads(Group::Faults, &linux_6_1(), &refuse).unwrap_err();
+    assert!(why.contains("refused"), "{why}");
+}
+
+#[test]
+fn a_group_that_fails_leaves_the_others() {
+    let mut plan = Plan::make(&Group::ALL, |hooks| match hooks.group {
+        Group::Aio => Err("no".into()),
+        _ => Ok(()),
+    });
+    let covered = |plan: &Plan, group: Group| {
+        let entry = plan.coverage.iter().find(|c| c.group == group.name());
+        entry.unwrap().covered
+    };
+    assert!(!covered(&plan, Group::Aio) && covered(&plan, Group::Block));
+    assert!(plan.hooks.iter().all(|hooks| hooks.group != Group::Aio));
+    plan.drop_group(Group::Block, "taken back".into());
+    assert!(!covered(&plan, Group::Block) && covered(&plan, Group::Uring));
+    assert!(plan.hooks.iter().all(|hooks| hooks.group != Group::Block));
+}
+
+#[test]
+fn nothing_is_tried_that_nobody_asked_for() {
+    let plan = Plan::make(&[Group::Calls], |_| unreachable!());
+    assert_eq!((plan.hooks.len(), plan.coverage.len()), (0, 4));
+    assert!(
+        plan.coverage
+            .iter()
+            .all(|c| !c.covered && c.how == "not asked for")
+    );
+}
