@@ -2,7 +2,7 @@
 
 use seekscope_run::{
     AccessKind, DeviceFacts, DiskStep, EngineKind, JobFacts, JobOutcome, OperationOutcome,
-    ReadAdvice, StepGroup,
+    StepGroup,
 };
 
 /// ext4 on vda with the kernel's default read-ahead.
