@@ -1,0 +1,413 @@
+//! Playing a plan: one thread per stream, each operation one system call.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use seekscope_run::monotonic_ns;
+use seekscope_stats::SplitMix64;
+
+use super::pace::Pace;
+use super::tallies::{Ledger, Sample, Samples};
+use super::{Action, Loop, Op, Plan, ReplayOutcome, Stream};
+use crate::buffer::AlignedBuffer;
+use crate::engine::{Stop, incomplete};
+use crate::gate::Gate;
+use crate::instruments::{Instruments, PressureGuard, Readings};
+use crate::job::RateLimits;
+use crate::offsets::thread_seed;
+use crate::pacing::{sleep_exactly, sleep_until};
+use crate::random_bytes::{self, make_distinct};
+use crate::recorder::{INTERVAL_NS, Operation, Window};
+use crate::{DiskError, TestFile};
+
+/// The recorded files have an open file description each, as databases do; further ones share.
+const DESCRIPTIONS_MAX: u16 = 64;
+/// Shorter waits are spent on the CPU, as the recorded thread did: a sleep takes longer than this.
+const SPIN_NS: u64 = 30_000;
+/// The coordinator looks this often whether the threads have ended.
+const POLL_NS: u64 = 5_000_000;
+/// Threads hand over what is older than this when they wait or complete.
+const HAND_OVER_NS: u64 = 200_000_000;
+
+/// How a plan is played.
+#[derive(Debug, Clone, Copy)]
+pub struct PlayOptions {
+    /// Recorded seconds per played second; `None` waits for nothing.
+    pub speed: Option<f64>,
+    pub pacing: Loop,
+    pub time_limit: Option<Duration>,
+    /// Beside a database: no more than this, all threads together.
+    pub limits: Option<RateLimits>,
+    /// Of what is written.
+    pub seed: u64,
+}
+
+/// One second of one kind of operations, passed on as the replay goes.
+#[derive(Debug)]
+pub struct ReplaySecond<'a> {
+    pub operation: Operation,
+    /// CLOCK_MONOTONIC ns.
+    pub start_ns: u64,
+    pub duration_ns: u64,
+    pub errors: u64,
+    pub bytes: u64,
+    /// What these operations took when they were recorded, and here; ns.
+    pub recorded: &'a Histogram<u64>,
+    pub service: &'a Histogram<u64>,
+    /// From the intended start (open loops with a speed).
+    pub response: Option<&'a Histogram<u64>>,
+}
+
+/// How a replay ended.
+#[derive(Debug)]
+pub enum Ended {
+    /// All was played.
+    Complete,
+    TimeLimit,
+    /// The cancel flag was raised.
+    Interrupted,
+    /// Some task of the host waited for I/O for this share of the last seconds
+    /// ([`RateLimits::pressure_max`]).
+    HeldBack(f64),
+    /// An operation failed.
+    Failed(DiskError),
+}
+
+/// Plays it. `each_second` is called on this thread as figures come in. However it ends, what was
+/// played until then is told; an error means that it could not begin.
+pub fn play(
+    plan: &Plan,
+    file: &TestFile,
+    options: &PlayOptions,
+    each_second: &mut dyn FnMut(&ReplaySecond<'_>),
+    cancel: &AtomicBool,
+) -> Result<(ReplayOutcome, Ended), DiskError> {
+    let open = options.pacing == Loop::Open && options.speed.is_some();
+    let team = Team {
+        options,
+        descriptions: Descriptions::open(plan, file)?,
+        gate: Gate::new(),
+        ledger: Ledger::new(open),
+        throttle: options.limits.map(Throttle::new),
+        ended: AtomicBool::new(false),
+        timed_out: AtomicBool::new(false),
+        error: Mutex::default(),
+        cancel,
+    };
+    let (window, readings, held_back) = thread::scope(|scope| team.run(scope, plan, each_second))?;
+    let outcome = ReplayOutcome {
+        device_read_bytes: readings.device_read_bytes,
+        io_pressure: readings.io_pressure,
+        load_1m: readings.load_1m,
+        ..team.ledger.outcome(window.start_ns)
+    };
+    let error = team.error.into_inner();
+    let ended = match (error.unwrap_or_else(PoisonError::into_inner), held_back) {
+        (Some(error), _) => Ended::Failed(error),
+        _ if cancel.load(Ordering::Relaxed) => Ended::Interrupted,
+        (None, Some(pressure)) => Ended::HeldBack(pressure),
+        _ if team.timed_out.load(Ordering::Relaxed) => Ended::TimeLimit,
+        _ => Ended::Complete,
+    };
+    Ok((outcome, ended))
+}
+
+/// The target, opened as often as needed.
+struct Descriptions {
+    buffered: Vec<File>,
+    direct: Vec<File>,
+}
+
+impl Descriptions {
+    fn open(plan: &Plan, file: &TestFile) -> Result<Self, DiskError> {
+        let ops = || plan.streams.iter().flat_map(|stream| &stream.ops);
+        let files = ops()
+            .map(|op| op.file)
+            .max()
+            .map_or(0, |last| last.saturating_add(1));
+        let all = |direct| -> Result<Vec<File>, DiskError> {
+            (0..files.min(DESCRIPTIONS_MAX))
+                .map(|_| file.open(direct))
+                .collect()
+        };
+        Ok(Self {
+            buffered: if plan.is_buffered() {
+                all(false)?
+            } else {
+                Vec::new()
+            },
+            direct: if plan.is_direct() {
+                all(true)?
+            } else {
+                Vec::new()
+            },
+        })
+    }
+
+    #[inline]
+    fn of(&self, op: &Op) -> &File {
+        let files = if op.direct {
+            &self.direct
+        } else {
+            &self.buffered
+        };
+        &files[usize::from(op.file % DESCRIPTIONS_MAX)]
+    }
+}
+
+/// Holds all threads together to a rate: each operation takes the next free place in time.
+struct Throttle {
+    limits: RateLimits,
+    next_ns: AtomicU64,
+}
+
+impl Throttle {
+    fn new(limits: RateLimits) -> Self {
+        Self {
+            limits,
+            next_ns: AtomicU64::new(0),
+        }
+    }
+
+    /// When the operation may begin, if it would at `due_ns`.
+    fn place_ns(&self, op: &Op, due_ns: u64) -> u64 {
+        let seconds =
+            (1.0 / self.limits.requests_per_s).max(f64::from(op.length) / self.limits.bytes_per_s);
+        let cost_ns = u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(0);
+        let later = |next_ns: u64| Some(next_ns.max(due_ns).saturating_add(cost_ns));
+        let before = (self.next_ns).fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
+        before.unwrap_or(due_ns).max(due_ns)
+    }
+}
+
+/// The threads and what they share.
+struct Team<'a> {
+    options: &'a PlayOptions,
+    descriptions: Descriptions,
+    gate: Gate,
+    ledger: Ledger,
+    throttle: Option<Throttle>,
+    /// Something ended the replay before its time: a failure, or pressure on the host.
+    ended: AtomicBool,
+    timed_out: AtomicBool,
+    error: Mutex<Option<DiskError>>,
+    cancel: &'a AtomicBool,
+}
+
+impl Team<'_> {
+    fn run<'scope, 'env>(
+        &'env self,
+        scope: &'scope thread::Scope<'scope, 'env>,
+        plan: &'env Plan,
+        each_second: &mut dyn FnMut(&ReplaySecond<'_>),
+    ) -> Result<(Window, Readings, Option<f64>), DiskError> {
+        let mut handles = Vec::new();
+        for (number, stream) in (0u32..).zip(&plan.streams) {
+            let member = move || self.member(stream, number);
+            let named = thread::Builder::new().name(format!("replay {}", stream.tid));
+            match named.spawn_scoped(scope, member) {
+                Ok(handle) => handles.push(handle),
+                Err(error) => {
+                    self.gate.give_up();
+                    return Err(DiskError::Thread(error));
+                }
+            }
+        }
+        let host = Path::new("/");
+        let instruments = Instruments::read(host);
+        let gone = || handles.iter().any(thread::ScopedJoinHandle::is_finished);
+        let window = self.gate.open_when(handles.len(), gone, || {
+            let start_ns = monotonic_ns();
+            let limit_ns = self.options.time_limit.map(|limit| limit.as_nanos());
+            let limit_ns = limit_ns.map_or(u64::MAX, |ns| u64::try_from(ns).unwrap_or(u64::MAX));
+            Window {
+                start_ns,
+                end_ns: start_ns.saturating_add(limit_ns),
+            }
+        });
+        let limits = self.options.limits;
+        let mut guard = limits.map(|limits| PressureGuard::new(host, limits.pressure_max));
+        let mut from_ns = window.start_ns;
+        let mut now_ns = from_ns;
+        while !handles.iter().all(thread::ScopedJoinHandle::is_finished) {
+            sleep_until(now_ns + POLL_NS, now_ns);
+            now_ns = monotonic_ns();
+            if now_ns >= from_ns + INTERVAL_NS {
+                self.pass_on(&mut from_ns, now_ns, each_second);
+            }
+            if guard.as_mut().is_some_and(PressureGuard::is_exceeded) {
+                self.ended.store(true, Ordering::Relaxed);
+            }
+        }
+        self.pass_on(&mut from_ns, now_ns, each_second);
+        let held_back = guard.and_then(|guard| guard.exceeded);
+        Ok((window, instruments.until_now(host), held_back))
+    }
+
+    fn pass_on(&self, from_ns: &mut u64, until_ns: u64, each: &mut dyn FnMut(&ReplaySecond<'_>)) {
+        self.ledger.take_second(|operation, figures| {
+            each(&ReplaySecond {
+                operation,
+                start_ns: *from_ns,
+                duration_ns: until_ns.saturating_sub(*from_ns),
+                errors: figures.errors,
+                bytes: figures.bytes,
+                recorded: &figures.recorded,
+                service: &figures.service,
+                response: figures.response.as_ref(),
+            });
+        });
+        *from_ns = until_ns;
+    }
+
+    /// One thread, from preparation to end.
+    fn member(&self, stream: &Stream, number: u32) {
+        sleep_exactly();
+        let buffer = self.buffer(stream, number);
+        let window = self.gate.pass();
+        let played = match (buffer, window) {
+            (Ok(buffer), Some(window)) => {
+                let pace = Pace::new(self.options.speed, self.options.pacing, window.start_ns);
+                let player = Player {
+                    team: self,
+                    pace,
+                    end_ns: window.end_ns,
+                    buffer,
+                    stamps: SplitMix64::new(thread_seed(self.options.seed.rotate_left(17), number)),
+                };
+                player.play(stream, window.start_ns)
+            }
+            (failed, _) => failed.map(drop),
+        };
+        if let Err(error) = played {
+            self.ended.store(true, Ordering::Relaxed);
+            let mut first = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+            first.get_or_insert(error);
+        }
+    }
+
+    /// Room for the longest operation, with something to write in it.
+    fn buffer(&self, stream: &Stream, number: u32) -> Result<AlignedBuffer, DiskError> {
+        let longest = stream.ops.iter().map(|op| op.length).max().unwrap_or(0);
+        let mut buffer = AlignedBuffer::new(usize::try_from(longest).unwrap_or(usize::MAX))?;
+        if stream.ops.iter().any(|op| op.action == Action::Write) {
+            random_bytes::fill(buffer.bytes(), thread_seed(self.options.seed, number));
+        }
+        Ok(buffer)
+    }
+}
+
+/// One thread at play.
+struct Player<'a> {
+    team: &'a Team<'a>,
+    pace: Pace,
+    end_ns: u64,
+    buffer: AlignedBuffer,
+    stamps: SplitMix64,
+}
+
+impl Player<'_> {
+    fn play(mut self, stream: &Stream, start_ns: u64) -> Result<(), DiskError> {
+        let team = self.team;
+        let mut samples = Samples::new(&team.ledger, start_ns);
+        let mut now_ns = start_ns;
+        for op in &stream.ops {
+            if op.action == Action::Write {
+                let length = usize::try_from(op.length).unwrap_or(0);
+                make_distinct(&mut self.buffer.bytes()[..length], &mut self.stamps);
+                now_ns = monotonic_ns();
+            }
+            let due_ns = self.pace.due_ns(op);
+            let may_ns = match &team.throttle {
+                Some(throttle) => throttle.place_ns(op, due_ns.max(now_ns)),
+                None => due_ns,
+            };
+            let late_ns = match (self.team.options.pacing, self.team.options.speed) {
+                (Loop::Open, Some(_)) => now_ns.saturating_sub(due_ns),
+                _ => 0,
+            };
+            let Some(called_ns) = self.wait(may_ns, now_ns, &mut samples) else {
+                return Ok(());
+            };
+            let result = self.call(op);
+            now_ns = monotonic_ns();
+            samples.add(Sample {
+                operation: op.action.operation(),
+                failed: result.is_err(),
+                bytes: if op.action.operation() == Operation::Sync {
+                    0
+                } else {
+                    op.length
+                },
+                recorded_ns: op.latency_ns,
+                recorded_end_ns: op.end_ns(),
+                service_ns: now_ns.saturating_sub(called_ns),
+                response_ns: now_ns.saturating_sub(due_ns),
+                late_ns,
+                done_ns: now_ns,
+            });
+            samples.hand_over_after(HAND_OVER_NS, now_ns);
+            result?;
+            self.pace
+                .completed(op, may_ns.max(due_ns), called_ns, now_ns);
+        }
+        Ok(())
+    }
+
+    /// Waits until an operation is due; returns when it begins. `None` when the replay is over.
+    #[inline]
+    fn wait(&self, due_ns: u64, now_ns: u64, samples: &mut Samples<'_>) -> Option<u64> {
+        let team = self.team;
+        let stop = Stop {
+            cancel: team.cancel,
+            ended: &team.ended,
+        };
+        let mut now_ns = now_ns;
+        loop {
+            if stop.is_asked() {
+                return None;
+            }
+            if now_ns >= self.end_ns {
+                team.timed_out.store(true, Ordering::Relaxed);
+                return None;
+            }
+            if now_ns >= due_ns {
+                return Some(now_ns);
+            }
+            if due_ns - now_ns > SPIN_NS {
+                samples.hand_over_after(HAND_OVER_NS, now_ns);
+                sleep_until(due_ns.min(self.end_ns), now_ns);
+            } else {
+                std::hint::spin_loop();
+            }
+            now_ns = monotonic_ns();
+        }
+    }
+
+    fn call(&mut self, op: &Op) -> Result<(), DiskError> {
+        let file = self.team.descriptions.of(op);
+        let length = usize::try_from(op.length).unwrap_or(0);
+        let buffer = &mut self.buffer.bytes()[..length];
+        let (operation, result) = match op.action {
+            Action::Read => ("read", file.read_at(buffer, op.offset)),
+            Action::Write => ("write", file.write_at(buffer, op.offset)),
+            Action::Fsync => ("sync", synced(file.sync_all())),
+            Action::Fdatasync => ("sync", synced(file.sync_data())),
+        };
+        match result {
+            Ok(bytes) if bytes == length => Ok(()),
+            other => Err(incomplete(operation, op.offset, other)),
+        }
+    }
+}
+
+fn synced(result: io::Result<()>) -> io::Result<usize> {
+    result.map(|()| 0)
+}
