@@ -1,6 +1,7 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod replay;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +11,7 @@ pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
+pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
@@ -32,6 +34,7 @@ pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
     Mongoperf(MongoperfArgs),
+    Replay(Box<ReplayArgs>),
     Report(ReportArgs),
     Clean(CleanArgs),
 }
