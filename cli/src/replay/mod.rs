@@ -169,6 +169,7 @@ fn finish(
     signal: Option<&'static str>,
 ) -> Result<()> {
     let interrupted = || anyhow::Error::from(Interrupted(signal.unwrap_or("a signal")));
+    let held = matches!(ended, Ok(Ended::HeldBack(_)));
     let failure = match ended {
         Ok(Ended::Complete | Ended::TimeLimit) => None,
         Ok(Ended::Interrupted) => Some(interrupted()),
@@ -181,7 +182,7 @@ fn finish(
     };
     let outcome = match &failure {
         None => Outcome::Ok,
-        Some(error) if error.is::<Interrupted>() => Outcome::Partial,
+        Some(error) if error.is::<Interrupted>() || held => Outcome::Partial,
         Some(_) => Outcome::Failed,
     };
     let ended = session.end(outcome, failure.as_ref().map(message_of));

@@ -1,6 +1,6 @@
 //! A replay as text: both sides under one another, what was left out, and the model's answer.
 
-use seekscope_disk::replay::{OperationComparison, RecordedCache, Side};
+use seekscope_disk::replay::{LatencyRatios, OperationComparison, RecordedCache, Side};
 use seekscope_report::terminal::visible;
 use seekscope_run::LatencySummary;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
@@ -12,6 +12,13 @@ use super::target::TargetKind;
 
 const COLUMNS: [&str; 9] = [
     "count", "errors", "bytes", "mean", "p50", "p90", "p99", "p99.9", "max",
+];
+/// Distortions that change the figures here; `run.json` has the others.
+const DISTORTING: [&str; 4] = [
+    "tmpfs",
+    "network-filesystem",
+    "cgroup-io-limit",
+    "memory-limit",
 ];
 const NAME_WIDTH: usize = 30;
 
@@ -34,10 +41,9 @@ pub fn text(summary: &ReplaySummary) -> String {
         lines.extend(predicted(summary, prediction));
     }
     for distortion in &summary.target.surroundings.distortions {
-        lines.push(format!(
-            "Note: {}; {}",
-            distortion.what, distortion.consequence
-        ));
+        if DISTORTING.contains(&distortion.id.as_str()) {
+            lines.push(format!("Note: {}", distortion.what));
+        }
     }
     lines.extend(summary.notes.iter().map(|note| format!("Note: {note}")));
     visible(&lines.join("\n")) + "\n"
@@ -88,7 +94,7 @@ fn heading(summary: &ReplaySummary) -> Vec<String> {
 }
 
 fn operation(lines: &mut Vec<String>, name: &str, comparison: &OperationComparison) {
-    let OperationComparison { recorded, replayed } = comparison;
+    let (recorded, replayed) = (&comparison.recorded, &comparison.replayed);
     lines.push(row(
         &format!("{name}, recorded"),
         &side(recorded, &recorded.latency),
@@ -96,7 +102,10 @@ fn operation(lines: &mut Vec<String>, name: &str, comparison: &OperationComparis
     lines.push(row("  replayed", &side(replayed, &replayed.latency)));
     lines.push(row(
         "  replayed / recorded",
-        &ratios(&recorded.latency, &replayed.latency),
+        &comparison
+            .ratio
+            .as_ref()
+            .map_or_else(|| [const { String::new() }; 9], ratios),
     ));
     if let Some(response) = &replayed.response {
         lines.push(row("  from the intended start", &side(replayed, response)));
@@ -133,24 +142,15 @@ fn mean_ns(latency: &LatencySummary) -> u64 {
     latency.mean_ns as u64
 }
 
-fn ratios(recorded: &LatencySummary, replayed: &LatencySummary) -> [String; 9] {
-    let of = |f: fn(&LatencySummary) -> f64| ratio(f(replayed), f(recorded));
-    [
-        String::new(),
-        String::new(),
-        String::new(),
-        of(|l| l.mean_ns),
-        of(|l| l.p50_ns as f64),
-        of(|l| l.p90_ns as f64),
-        of(|l| l.p99_ns as f64),
-        of(|l| l.p999_ns as f64),
-        of(|l| l.max_ns as f64),
-    ]
+fn ratios(of: &LatencyRatios) -> [String; 9] {
+    let [mean, p50, p90, p99, p999, max] =
+        [of.mean, of.p50, of.p90, of.p99, of.p999, of.max].map(ratio);
+    let [count, errors, bytes] = [const { String::new() }; 3];
+    [count, errors, bytes, mean, p50, p90, p99, p999, max]
 }
 
 /// "0.52", "1.4", "26"; "-" where there is nothing to compare with.
-fn ratio(replayed: f64, recorded: f64) -> String {
-    let ratio = replayed / recorded;
+fn ratio(ratio: f64) -> String {
     match ratio {
         r if !r.is_finite() => "-".into(),
         r if r >= 10.0 => format!("{r:.0}"),
@@ -170,10 +170,6 @@ fn row(name: &str, cells: &[String]) -> String {
 fn totals(lines: &mut Vec<String>, summary: &ReplaySummary) {
     let outcome = &summary.outcome;
     let (recorded_ns, ns) = (outcome.recorded_elapsed_ns, outcome.elapsed_ns);
-    let per_s = |ns: u64| match ns {
-        0 => "-".into(),
-        ns => format!("{:.0}", outcome.played() as f64 * 1e9 / ns as f64),
-    };
     let total = |name: &str, recorded: String, replayed: String, ratio: String| {
         format!(
             "{name:NAME_WIDTH$} recorded {recorded:>10}   replayed {replayed:>10}   ratio {ratio:>7}"
@@ -183,14 +179,13 @@ fn totals(lines: &mut Vec<String>, summary: &ReplaySummary) {
         "total time",
         format_ns(recorded_ns),
         format_ns(ns),
-        ratio(ns as f64, recorded_ns as f64),
+        ratio(ns as f64 / recorded_ns as f64),
     ));
-    let rates_ratio = ratio(recorded_ns as f64, ns as f64);
     lines.push(total(
         "operations per second",
-        per_s(recorded_ns),
-        per_s(ns),
-        rates_ratio,
+        format!("{:.0}", outcome.recorded_per_s),
+        format!("{:.0}", outcome.per_s),
+        ratio(outcome.per_s / outcome.recorded_per_s),
     ));
     if summary.pacing == "open" && summary.speed.is_some() {
         lines.push(format!(
@@ -302,7 +297,7 @@ fn predicted(summary: &ReplaySummary, prediction: &Predicted) -> Vec<String> {
             "  at this speed: predicted {}, replayed {}, replayed / predicted {}",
             format_ns(predicted_ns),
             format_ns(replayed_ns),
-            ratio(replayed_ns as f64, predicted_ns as f64)
+            ratio(replayed_ns as f64 / predicted_ns as f64)
         ));
     } else {
         lines.push("  not compared: only a part was played".into());

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::ReplayArgs;
 use crate::disk::FILL_BYTES_PER_S_BESIDE_DATABASE;
+use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -83,7 +84,8 @@ impl Target {
             (None, _) => path.parent().unwrap_or(Path::new("/")).to_path_buf(),
         };
         if !directory.is_dir() {
-            return Err(DiskError::NotADirectory(directory).into());
+            let why = format!("--create {} is not a directory", directory.display());
+            return Err(Usage(why).into());
         }
         if !args.next_to_database {
             for folder in [&directory, path.parent().unwrap_or(&directory)] {

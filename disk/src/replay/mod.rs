@@ -16,7 +16,7 @@ mod streams;
 mod tallies;
 pub mod threads;
 
-pub use outcome::{OperationComparison, ReplayOutcome, Side};
+pub use outcome::{LatencyRatios, OperationComparison, ReplayOutcome, Side};
 pub use plan::{Action, Adjusted, Op, Plan, PlanFacts, Planner, RecordedCache, Skipped};
 pub use recording::{FileTotals, Recording, Regions};
 pub use streams::Stream;

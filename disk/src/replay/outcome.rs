@@ -20,6 +20,35 @@ pub struct Side {
     pub response: Option<LatencySummary>,
 }
 
+/// Latencies here as multiples of the recorded ones; both count from the call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRatios {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl LatencyRatios {
+    /// `None` where a side has nothing, or took no time that the clock could see.
+    fn of(recorded: &LatencySummary, replayed: &LatencySummary) -> Option<Self> {
+        if replayed.count == 0 || recorded.min_ns == 0 {
+            return None;
+        }
+        let ratio = |of: fn(&LatencySummary) -> u64| of(replayed) as f64 / of(recorded) as f64;
+        Some(Self {
+            mean: replayed.mean_ns / recorded.mean_ns,
+            p50: ratio(|l| l.p50_ns),
+            p90: ratio(|l| l.p90_ns),
+            p99: ratio(|l| l.p99_ns),
+            p999: ratio(|l| l.p999_ns),
+            max: ratio(|l| l.max_ns),
+        })
+    }
+}
+
 /// A kind of operation, recorded and played.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -27,9 +56,19 @@ pub struct OperationComparison {
     /// Of the operations that were played.
     pub recorded: Side,
     pub replayed: Side,
+    pub ratio: Option<LatencyRatios>,
 }
 
 impl OperationComparison {
+    /// Puts two sides together.
+    pub(super) fn new(recorded: Side, replayed: Side) -> Self {
+        Self {
+            ratio: LatencyRatios::of(&recorded.latency, &replayed.latency),
+            recorded,
+            replayed,
+        }
+    }
+
     /// It was neither played nor recorded.
     pub fn is_empty(&self) -> bool {
         let made = |side: &Side| side.count + side.errors;
@@ -48,6 +87,9 @@ pub struct ReplayOutcome {
     pub recorded_elapsed_ns: u64,
     /// From the beginning to the last operation's end, ns.
     pub elapsed_ns: u64,
+    /// Operations of all kinds per second of these times; 0 where nothing was played.
+    pub recorded_per_s: f64,
+    pub per_s: f64,
     /// Operations whose thread was still busy with the one before when they were due (open loops
     /// with a speed), and the longest such delay, ns.
     pub late_starts: u64,
@@ -67,6 +109,18 @@ impl ReplayOutcome {
             ("write", &self.writes),
             ("sync", &self.syncs),
         ]
+    }
+
+    /// Fills in what follows from the other figures.
+    pub(super) fn with_rates(mut self) -> Self {
+        let played = self.played() as f64;
+        let per_s = |elapsed_ns: u64| match elapsed_ns {
+            0 => 0.0,
+            ns => played * 1e9 / ns as f64,
+        };
+        (self.recorded_per_s, self.per_s) =
+            (per_s(self.recorded_elapsed_ns), per_s(self.elapsed_ns));
+        self
     }
 
     /// Operations that were played with success.

@@ -94,14 +94,12 @@ impl Figures {
             latency: LatencySummary::of(histogram),
             response: None,
         };
-        OperationComparison {
-            recorded: side(&self.recorded),
-            replayed: Side {
-                errors: self.errors,
-                response: self.response.as_ref().map(LatencySummary::of),
-                ..side(&self.service)
-            },
-        }
+        let replayed = Side {
+            errors: self.errors,
+            response: self.response.as_ref().map(LatencySummary::of),
+            ..side(&self.service)
+        };
+        OperationComparison::new(side(&self.recorded), replayed)
     }
 }
 
@@ -185,6 +183,7 @@ impl Ledger {
             latest_start_ns: totals.latest_start_ns,
             ..ReplayOutcome::default()
         }
+        .with_rates()
     }
 }
 

@@ -102,12 +102,16 @@ pub fn play(
         cancel,
     };
     let (window, readings, held_back) = thread::scope(|scope| team.run(scope, plan, each_second))?;
-    let outcome = ReplayOutcome {
+    let mut outcome = ReplayOutcome {
         device_read_bytes: readings.device_read_bytes,
         io_pressure: readings.io_pressure,
         load_1m: readings.load_1m,
         ..team.ledger.outcome(window.start_ns)
     };
+    let failed = plan.facts.skipped.failed;
+    outcome.reads.recorded.errors = failed[Operation::Read as usize];
+    outcome.writes.recorded.errors = failed[Operation::Write as usize];
+    outcome.syncs.recorded.errors = failed[Operation::Sync as usize];
     let error = team.error.into_inner();
     let ended = match (error.unwrap_or_else(PoisonError::into_inner), held_back) {
         (Some(error), _) => Ended::Failed(error),
@@ -411,3 +415,7 @@ impl Player<'_> {
 fn synced(result: io::Result<()>) -> io::Result<usize> {
     result.map(|()| 0)
 }
+
+#[cfg(test)]
+#[path = "threads_tests.rs"]
+mod tests;
