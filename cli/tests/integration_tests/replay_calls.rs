@@ -19,7 +19,7 @@ fn traced(bench: &Bench, arguments: &[&str]) -> (BTreeMap<u32, Vec<Call>>, Strin
     let seekscope = bench.seekscope(&["replay", "rec", "--out", "run", "--quiet"]);
     let calls = "trace=prctl,openat,pread64,pwrite64,fsync,fdatasync";
     let output = Command::new("strace")
-        .args(["-f", "-e", calls, "-o"])
+        .args(["-f", "-a", "1", "-e", calls, "-o"])
         .arg(&log)
         .arg(seekscope.get_program())
         .args(seekscope.get_args())
