@@ -133,6 +133,9 @@ impl Replay {
             cancel,
         )?;
         let kept = records.finish();
+        // Who interrupts does not wait for a simulation.
+        let wanted = matches!(ended, Ended::Complete | Ended::TimeLimit);
+        let predictor = self.predictor.filter(|_| wanted);
         let predict = |predictor: Predictor| predictor.predict(plan, target.bytes, speed);
         let summary = ReplaySummary {
             recording: self.recording,
@@ -151,7 +154,7 @@ impl Replay {
                 Ended::Failed(_) => EndKind::Failed,
             },
             outcome,
-            prediction: self.predictor.map(predict),
+            prediction: predictor.map(predict),
             target,
             notes: self.notes,
         };

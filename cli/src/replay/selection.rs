@@ -57,7 +57,7 @@ impl Selection {
         })?;
         let records = directory.files()?;
         let ids = chosen(&args.of, &recording, &records, &args.run)?;
-        let files: Vec<PlayedFile> = ids
+        let mut files: Vec<PlayedFile> = ids
             .iter()
             .map(|id| played(*id, recording.files.get(id), &records))
             .collect();
@@ -70,8 +70,17 @@ impl Selection {
                 .map_or(0, |totals| totals.end_bytes);
             (file.file_id, file.size_bytes.max(end_bytes))
         });
+        let regions = Regions::lay_out(sizes);
+        if regions.files() < files.len() {
+            notes.push(format!(
+                "of {} files only the {} most read are played",
+                files.len(),
+                regions.files()
+            ));
+            files.truncate(regions.files());
+        }
         Ok(Self {
-            regions: Regions::lay_out(sizes),
+            regions,
             directory,
             phase,
             about,

@@ -45,6 +45,12 @@ pub fn text(summary: &ReplaySummary) -> String {
             lines.push(format!("Note: {}", distortion.what));
         }
     }
+    if let Some(direct) = (summary.target.direct.as_ref()).filter(|direct| !direct.real) {
+        lines.push(format!(
+            "Note: direct I/O is not direct here: {}",
+            direct.evidence
+        ));
+    }
     lines.extend(summary.notes.iter().map(|note| format!("Note: {note}")));
     visible(&lines.join("\n")) + "\n"
 }

@@ -1,5 +1,6 @@
 //! Runs with known events, as a tracer would leave them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use seekscope_run::{
@@ -51,7 +52,9 @@ pub fn write_run(folder: &Path, files: &[(u32, &str, u64)], events: &[IoEvent]) 
     }
     for event in events {
         writer.event(event).unwrap();
-        let (tid, pid) = (event.tid, event.pid);
+    }
+    let tids: BTreeSet<(u32, u32)> = events.iter().map(|e| (e.tid, e.pid)).collect();
+    for (tid, pid) in tids {
         let name = format!("conn{tid}");
         writer.thread(&ThreadRecord { tid, pid, name }).unwrap();
     }

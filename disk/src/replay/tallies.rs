@@ -77,15 +77,6 @@ impl Figures {
         }
     }
 
-    fn clear(&mut self) {
-        (self.errors, self.bytes) = (0, 0);
-        self.recorded.reset();
-        self.service.reset();
-        if let Some(response) = &mut self.response {
-            response.reset();
-        }
-    }
-
     fn comparison(&self) -> OperationComparison {
         let side = |histogram: &Histogram<u64>| Side {
             count: histogram.len(),
@@ -149,19 +140,22 @@ impl Ledger {
     }
 
     /// Passes on what came in since the last call, by kind, nothing included: a stall is a second
-    /// without operations.
+    /// without operations. Threads that hand over meanwhile are not held up.
     pub(super) fn take_second(&self, mut each: impl FnMut(Operation, &Figures)) {
-        let mut totals = self.totals();
-        let Totals { second, total, .. } = &mut *totals;
-        for (operation, (second, total)) in
-            (Operation::ALL.into_iter()).zip(second.iter_mut().zip(total))
-        {
-            if let Some(second) = second {
-                each(operation, second);
-                total
-                    .get_or_insert_with(|| Figures::new(self.open))
-                    .add(second);
-                second.clear();
+        let second = std::mem::take(&mut self.totals().second);
+        for (operation, figures) in Operation::ALL.into_iter().zip(second) {
+            let kind = operation as usize;
+            let stalled = || {
+                let seen = self.totals().total[kind].is_some();
+                seen.then(|| Figures::new(self.open))
+            };
+            let Some(figures) = figures.or_else(stalled) else {
+                continue;
+            };
+            each(operation, &figures);
+            match &mut self.totals().total[kind] {
+                Some(total) => total.add(&figures),
+                none => *none = Some(figures),
             }
         }
     }
