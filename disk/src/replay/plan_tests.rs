@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::super::Skipped;
 use super::*;
 
 fn event(tid: u32, op: IoOp, t_ns: u64, latency_ns: u64, offset: u64, bytes: i32) -> IoEvent {

@@ -1,10 +1,7 @@
 //! Playing a plan: one thread per stream, each operation one system call.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -14,28 +11,21 @@ use seekscope_run::monotonic_ns;
 use seekscope_stats::SplitMix64;
 
 use super::pace::Pace;
-use super::tallies::{Ledger, Sample, Samples};
-use super::{Action, Loop, Op, Plan, ReplayOutcome, Stream};
+use super::player::{Descriptions, Player, Throttle};
+use super::tallies::Ledger;
+use super::{Action, Loop, Plan, ReplayOutcome, Stream};
 use crate::buffer::AlignedBuffer;
-use crate::engine::{Stop, incomplete};
 use crate::gate::Gate;
 use crate::instruments::{Instruments, PressureGuard, Readings};
 use crate::job::RateLimits;
 use crate::offsets::thread_seed;
 use crate::pacing::{sleep_exactly, sleep_until};
-use crate::random_bytes::{self, make_distinct};
+use crate::random_bytes;
 use crate::recorder::{INTERVAL_NS, Operation, Window};
 use crate::{DiskError, TestFile};
 
-/// The recorded files have an open file description each, as databases do; further ones share.
-const DESCRIPTIONS_MAX: u16 = 64;
-/// Shorter waits are spent on the CPU, as the recorded thread did: a sleep takes longer than this.
-const SPIN_NS: u64 = 30_000;
 /// The coordinator looks this often whether the threads have ended.
 const POLL_NS: u64 = 5_000_000;
-/// Threads hand over what is older than this when they wait or complete.
-const HAND_OVER_NS: u64 = 200_000_000;
-
 /// How a plan is played.
 #[derive(Debug, Clone, Copy)]
 pub struct PlayOptions {
@@ -123,86 +113,18 @@ pub fn play(
     Ok((outcome, ended))
 }
 
-/// The target, opened as often as needed.
-struct Descriptions {
-    buffered: Vec<File>,
-    direct: Vec<File>,
-}
-
-impl Descriptions {
-    fn open(plan: &Plan, file: &TestFile) -> Result<Self, DiskError> {
-        let ops = || plan.streams.iter().flat_map(|stream| &stream.ops);
-        let files = ops()
-            .map(|op| op.file)
-            .max()
-            .map_or(0, |last| last.saturating_add(1));
-        let all = |direct| -> Result<Vec<File>, DiskError> {
-            (0..files.min(DESCRIPTIONS_MAX))
-                .map(|_| file.open(direct))
-                .collect()
-        };
-        Ok(Self {
-            buffered: if plan.is_buffered() {
-                all(false)?
-            } else {
-                Vec::new()
-            },
-            direct: if plan.is_direct() {
-                all(true)?
-            } else {
-                Vec::new()
-            },
-        })
-    }
-
-    #[inline]
-    fn of(&self, op: &Op) -> &File {
-        let files = if op.direct {
-            &self.direct
-        } else {
-            &self.buffered
-        };
-        &files[usize::from(op.file % DESCRIPTIONS_MAX)]
-    }
-}
-
-/// Holds all threads together to a rate: each operation takes the next free place in time.
-struct Throttle {
-    limits: RateLimits,
-    next_ns: AtomicU64,
-}
-
-impl Throttle {
-    fn new(limits: RateLimits) -> Self {
-        Self {
-            limits,
-            next_ns: AtomicU64::new(0),
-        }
-    }
-
-    /// When the operation may begin, if it would at `due_ns`.
-    fn place_ns(&self, op: &Op, due_ns: u64) -> u64 {
-        let seconds =
-            (1.0 / self.limits.requests_per_s).max(f64::from(op.length) / self.limits.bytes_per_s);
-        let cost_ns = u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(0);
-        let later = |next_ns: u64| Some(next_ns.max(due_ns).saturating_add(cost_ns));
-        let before = (self.next_ns).fetch_update(Ordering::Relaxed, Ordering::Relaxed, later);
-        before.unwrap_or(due_ns).max(due_ns)
-    }
-}
-
 /// The threads and what they share.
-struct Team<'a> {
-    options: &'a PlayOptions,
-    descriptions: Descriptions,
+pub(super) struct Team<'a> {
+    pub(super) options: &'a PlayOptions,
+    pub(super) descriptions: Descriptions,
     gate: Gate,
-    ledger: Ledger,
-    throttle: Option<Throttle>,
+    pub(super) ledger: Ledger,
+    pub(super) throttle: Option<Throttle>,
     /// Something ended the replay before its time: a failure, or pressure on the host.
-    ended: AtomicBool,
-    timed_out: AtomicBool,
+    pub(super) ended: AtomicBool,
+    pub(super) timed_out: AtomicBool,
     error: Mutex<Option<DiskError>>,
-    cancel: &'a AtomicBool,
+    pub(super) cancel: &'a AtomicBool,
 }
 
 impl Team<'_> {
@@ -306,114 +228,6 @@ impl Team<'_> {
         }
         Ok(buffer)
     }
-}
-
-/// One thread at play.
-struct Player<'a> {
-    team: &'a Team<'a>,
-    pace: Pace,
-    end_ns: u64,
-    buffer: AlignedBuffer,
-    stamps: SplitMix64,
-}
-
-impl Player<'_> {
-    fn play(mut self, stream: &Stream, start_ns: u64) -> Result<(), DiskError> {
-        let team = self.team;
-        let mut samples = Samples::new(&team.ledger, start_ns);
-        let mut now_ns = start_ns;
-        for op in &stream.ops {
-            if op.action == Action::Write {
-                let length = usize::try_from(op.length).unwrap_or(0);
-                make_distinct(&mut self.buffer.bytes()[..length], &mut self.stamps);
-                now_ns = monotonic_ns();
-            }
-            let due_ns = self.pace.due_ns(op);
-            let may_ns = match &team.throttle {
-                Some(throttle) => throttle.place_ns(op, due_ns.max(now_ns)),
-                None => due_ns,
-            };
-            let late_ns = match (self.team.options.pacing, self.team.options.speed) {
-                (Loop::Open, Some(_)) => now_ns.saturating_sub(due_ns),
-                _ => 0,
-            };
-            let Some(called_ns) = self.wait(may_ns, now_ns, &mut samples) else {
-                return Ok(());
-            };
-            let result = self.call(op);
-            now_ns = monotonic_ns();
-            samples.add(Sample {
-                operation: op.action.operation(),
-                failed: result.is_err(),
-                bytes: if op.action.operation() == Operation::Sync {
-                    0
-                } else {
-                    op.length
-                },
-                recorded_ns: op.latency_ns,
-                recorded_end_ns: op.end_ns(),
-                service_ns: now_ns.saturating_sub(called_ns),
-                response_ns: now_ns.saturating_sub(due_ns),
-                late_ns,
-                done_ns: now_ns,
-            });
-            samples.hand_over_after(HAND_OVER_NS, now_ns);
-            result?;
-            self.pace
-                .completed(op, may_ns.max(due_ns), called_ns, now_ns);
-        }
-        Ok(())
-    }
-
-    /// Waits until an operation is due; returns when it begins. `None` when the replay is over.
-    #[inline]
-    fn wait(&self, due_ns: u64, now_ns: u64, samples: &mut Samples<'_>) -> Option<u64> {
-        let team = self.team;
-        let stop = Stop {
-            cancel: team.cancel,
-            ended: &team.ended,
-        };
-        let mut now_ns = now_ns;
-        loop {
-            if stop.is_asked() {
-                return None;
-            }
-            if now_ns >= self.end_ns {
-                team.timed_out.store(true, Ordering::Relaxed);
-                return None;
-            }
-            if now_ns >= due_ns {
-                return Some(now_ns);
-            }
-            if due_ns - now_ns > SPIN_NS {
-                samples.hand_over_after(HAND_OVER_NS, now_ns);
-                sleep_until(due_ns.min(self.end_ns), now_ns);
-            } else {
-                std::hint::spin_loop();
-            }
-            now_ns = monotonic_ns();
-        }
-    }
-
-    fn call(&mut self, op: &Op) -> Result<(), DiskError> {
-        let file = self.team.descriptions.of(op);
-        let length = usize::try_from(op.length).unwrap_or(0);
-        let buffer = &mut self.buffer.bytes()[..length];
-        let (operation, result) = match op.action {
-            Action::Read => ("read", file.read_at(buffer, op.offset)),
-            Action::Write => ("write", file.write_at(buffer, op.offset)),
-            Action::Fsync => ("sync", synced(file.sync_all())),
-            Action::Fdatasync => ("sync", synced(file.sync_data())),
-        };
-        match result {
-            Ok(bytes) if bytes == length => Ok(()),
-            other => Err(incomplete(operation, op.offset, other)),
-        }
-    }
-}
-
-fn synced(result: io::Result<()>) -> io::Result<usize> {
-    result.map(|()| 0)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::super::{PlanFacts, Skipped};
+use super::super::{Op, PlanFacts, Skipped};
 use super::*;
 
 const MIB: u64 = 1 << 20;
