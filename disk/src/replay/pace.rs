@@ -2,6 +2,10 @@
 
 use super::{Loop, Op};
 
+/// A thread that wakes later than this was kept from the CPU: to hurry after that would bunch what
+/// was apart.
+const OVERSLEPT_NS_MAX: u64 = 1_000_000;
+
 /// One thread's sense of time.
 #[derive(Debug)]
 pub(super) struct Pace {
@@ -13,8 +17,8 @@ pub(super) struct Pace {
     /// When the thread's last operation had ended: in the recording, and here.
     recorded_free_ns: u64,
     free_ns: u64,
-    /// So much later than due the last operation began because the thread woke late: taken off the
-    /// next wait, so that such times do not add up.
+    /// So much later than due operations began because the thread woke late: taken off the next
+    /// waits, so that such times do not add up. At most [`OVERSLEPT_NS_MAX`].
     overslept_ns: u64,
 }
 
@@ -36,18 +40,25 @@ impl Pace {
             (None, _) => self.free_ns,
             (Some(speed), Loop::Open) => self.base_ns.saturating_add(played(op.start_ns, speed)),
             (Some(speed), Loop::Closed) => {
-                let think_ns = op.start_ns.saturating_sub(self.recorded_free_ns);
-                let wait_ns = played(think_ns, speed).saturating_sub(self.overslept_ns);
+                let wait_ns = self.think_ns(op, speed).saturating_sub(self.overslept_ns);
                 self.free_ns.saturating_add(wait_ns)
             }
         }
     }
 
+    /// The recorded time since the thread's last operation, as it is played.
+    fn think_ns(&self, op: &Op, speed: f64) -> u64 {
+        played(op.start_ns.saturating_sub(self.recorded_free_ns), speed)
+    }
+
     /// The operation that had been due at `due_ns` began at `called_ns` and ended at `done_ns`.
     pub(super) fn completed(&mut self, op: &Op, due_ns: u64, called_ns: u64, done_ns: u64) {
+        let made_up_ns = self.speed.map_or(0, |speed| self.think_ns(op, speed));
+        let left_ns = self.overslept_ns.saturating_sub(made_up_ns);
+        let overslept_ns = left_ns.saturating_add(called_ns.saturating_sub(due_ns));
+        self.overslept_ns = overslept_ns.min(OVERSLEPT_NS_MAX);
         self.recorded_free_ns = self.recorded_free_ns.max(op.end_ns());
         self.free_ns = done_ns;
-        self.overslept_ns = called_ns.saturating_sub(due_ns);
     }
 }
 
@@ -116,8 +127,15 @@ mod tests {
         let first = op(100, 50);
         pace.completed(&first, 100, 130, 180);
         assert_eq!(pace.due_ns(&op(250, 10)), 180 + 100 - 30);
-        pace.completed(&op(150, 1), 0, 1_000, 1_001);
-        assert_eq!(pace.due_ns(&op(250, 10)), 1_001, "never before it is free");
+        // 500 too late, of which the next two waits make up 200.
+        pace.completed(&op(250, 10), 250, 750, 760);
+        pace.completed(&op(360, 10), 760, 760, 770);
+        assert_eq!(pace.due_ns(&op(470, 10)), 770, "never before it is free");
+        pace.completed(&op(470, 10), 770, 770, 780);
+        assert_eq!(pace.due_ns(&op(1_480, 10)), 780 + 1_000 - 300);
+        pace.completed(&op(1_480, 10), 1_480, 1_000_000_000, 1_000_000_001);
+        let hurried = pace.due_ns(&op(3_001_490, 10));
+        assert_eq!(hurried, 1_000_000_001 + 3_000_000 - OVERSLEPT_NS_MAX);
     }
 
     #[test]
