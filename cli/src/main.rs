@@ -15,6 +15,7 @@ mod mongoperf_command;
 mod output;
 mod process_title;
 mod progress;
+mod replay;
 mod report_command;
 mod session;
 mod signals;
@@ -60,6 +61,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             runtime()?.block_on(trace::run(*args, arguments))
         }
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
+        Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),
         Command::Report(args) => report_command::run(&args),
         Command::Clean(args) => clean::run(&args, &environment),
     }

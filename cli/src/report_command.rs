@@ -7,13 +7,16 @@ use crate::args::ReportArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{disk, doctor, trace};
+use crate::{disk, doctor, replay, trace};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
     let (directory, mut document) = RunDirectory::open(&args.run)?;
     if document.command == "disk" {
         return show_disk(args, directory, document);
+    }
+    if document.command == "replay" {
+        return replay::show(&Session::reopen(directory, document), &args.output);
     }
     if document.phases.is_empty() {
         let why = document.outcome_reason.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod replay;
 mod trace;
 mod trace_files;
 
@@ -12,6 +13,7 @@ pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
+pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
 pub use trace_files::{ExportArgs, ExportFormat, ImportArgs, ImportFormat};
@@ -37,6 +39,7 @@ pub enum Command {
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
     Mongoperf(MongoperfArgs),
+    Replay(Box<ReplayArgs>),
     Report(ReportArgs),
     Clean(CleanArgs),
 }
