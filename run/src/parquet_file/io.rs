@@ -268,7 +268,7 @@ mod tests {
         IoEvent {
             t_ns: u64::MAX - i * 7 % 1000,
             tid: u32::try_from(i % 5).unwrap(),
-            op: if i / 100 % 2 == 0 {
+            op: if (i / 100).is_multiple_of(2) {
                 IoOp::Pread
             } else {
                 IoOp::ALL[usize::try_from(i % 25).unwrap()]
