@@ -197,11 +197,13 @@ fn event<S: RecordSink>(
         request,
     };
     event.file_id = import.file_id(fields.text(columns.file, "file")?)?;
-    let name = match columns.thread {
-        Some(column) => fields.text(column, "thread")?,
-        None => "",
-    };
-    import.thread(tid, pid, name)?;
+    if columns.tid.is_some() {
+        let name = match columns.thread {
+            Some(column) => fields.text(column, "thread")?,
+            None => "",
+        };
+        import.thread(tid, pid, name)?;
+    }
     import.event(&event)
 }
 

@@ -18,7 +18,8 @@ const PATH_BYTES_MAX: usize = 4096;
 #[derive(Default)]
 pub(crate) struct Tables {
     files: HashMap<String, u32>,
-    threads: HashMap<u32, (u32, String)>,
+    /// Whether each has a name.
+    threads: HashMap<u32, bool>,
     bytes: usize,
     latest_file: Option<(String, u32)>,
 }
@@ -91,7 +92,7 @@ impl Tables {
         Ok(file_id)
     }
 
-    /// Notes a thread; a name replaces an empty one and an older one.
+    /// Notes a thread. Its first name stays: kernel workers change theirs all the time.
     pub(crate) fn thread(
         &mut self,
         tid: u32,
@@ -100,9 +101,7 @@ impl Tables {
         tell: impl FnOnce(&ThreadRecord) -> Result<(), RunError>,
     ) -> LineResult<()> {
         match self.threads.get(&tid) {
-            Some((known_pid, known)) if *known_pid == pid && (known == name || name.is_empty()) => {
-                return Ok(());
-            }
+            Some(has_name) if *has_name || name.is_empty() => return Ok(()),
             _ => self.make_room(name)?,
         }
         tell(&ThreadRecord {
@@ -110,7 +109,7 @@ impl Tables {
             pid,
             name: name.into(),
         })?;
-        self.threads.insert(tid, (pid, name.into()));
+        self.threads.insert(tid, !name.is_empty());
         Ok(())
     }
 }

@@ -4,6 +4,8 @@
 //! Events come from a recorded run, repeated with shifted times, or are made up to resemble a
 //! server: 16 threads, uneven files, scans between random accesses, three quarters cache hits.
 
+#![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

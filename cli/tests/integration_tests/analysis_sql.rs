@@ -31,6 +31,10 @@ fn offset(file_id: u32, i: u64, random: &mut SplitMix64) -> u64 {
     }
 }
 
+fn any_of<T: Copy>(random: &mut SplitMix64, choices: &[T]) -> T {
+    choices[usize::try_from(random.below(choices.len() as u64)).unwrap()]
+}
+
 /// All operations, flags, failures and unknown offsets; several events in one nanosecond; in an
 /// order that is not that of their starts.
 fn events(seed: u64) -> Vec<IoEvent> {
@@ -42,10 +46,10 @@ fn events(seed: u64) -> Vec<IoEvent> {
             let file_id = if i % 400 == 0 {
                 FILES - 1
             } else {
-                (i % u64::from(FILES - 1)) as u32
+                u32::try_from(i % u64::from(FILES - 1)).unwrap()
             };
             let op = match random.below(4) {
-                0 => IoOp::ALL[random.below(IoOp::ALL.len() as u64) as usize],
+                0 => any_of(&mut random, &IoOp::ALL),
                 1 if file_id == 3 => IoOp::Pwrite,
                 _ => IoOp::Pread,
             };
@@ -55,13 +59,13 @@ fn events(seed: u64) -> Vec<IoEvent> {
             let bytes = if random.below(20) == 0 {
                 0
             } else {
-                BLOCK as u32
+                u32::try_from(BLOCK).unwrap()
             };
-            let flags = [0, 0, 1, 2, 3, 16, 19, 128, 144][random.below(9) as usize];
+            let flags = any_of(&mut random, &[0, 0, 1, 2, 3, 16, 19, 128, 144]);
             IoEvent {
                 t_ns: 1_000_000 + i / 3,
                 pid: 1,
-                tid: 1 + random.below(4) as u32,
+                tid: any_of(&mut random, &[1, 2, 3, 4]),
                 file_id,
                 op,
                 flags: IoFlags(flags),
@@ -76,7 +80,7 @@ fn events(seed: u64) -> Vec<IoEvent> {
                 device_read_bytes: if flags & 2 == 0 {
                     0
                 } else {
-                    [4096, 8192, 131_072][random.below(3) as usize]
+                    any_of(&mut random, &[4096, 8192, 131_072])
                 },
                 request: None,
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use seekscope_run::{IoEvent, IoOp, RunDirectory, RunDocument};
 use serde_json::Value;
 
+use crate::schemas::assert_valid;
 use crate::support::{Bench, assert_fails, json, python, run_document, send, stderr, wait};
 
 const CSV: &str = "\
@@ -27,7 +28,9 @@ impl Bench {
     fn import(&self, name: &str, text: &str) -> Value {
         self.write(name, text);
         let run = format!("{name}.run");
-        json(&mut self.seekscope(&["trace", "import", name, "--out", &run]))
+        let document = json(&mut self.seekscope(&["trace", "import", name, "--out", &run]));
+        assert_valid("trace-import", &document);
+        document
     }
 
     fn events(&self, run: &str) -> (RunDocument, Vec<IoEvent>) {
@@ -176,7 +179,10 @@ fn every_format_goes_out() {
         &["--to", "csv", "--file", "1", "--file", "/d/a.wt"],
     );
     assert_eq!(by_id.lines().count(), 6);
-    bench.export("trace.run", &["--to", "parquet", "--output", "one.parquet"]);
+    let mut command = bench.seekscope(&["trace", "export", "trace.run", "--to", "parquet"]);
+    let document = json(command.args(["--output", "one.parquet"]));
+    assert_valid("trace-export", &document);
+    assert_eq!(document["summary"]["events"], 5);
     let rows = python(
         "import duckdb, sys; print(duckdb.sql(f\"select t_ns, path, thread, role, op, \\\"offset\\\" from '{sys.argv[1]}'\").fetchall())",
         &[&bench.path("one.parquet")],

@@ -3,12 +3,13 @@
 //! Which file a descriptor stands for comes from `-y`, else from the opens seen; where plain reads
 //! and writes take place from the opens and seeks seen. Parts: `prefix` (thread and time), `syntax`
 //! (a call's arguments and result), `processes` (who shares descriptors with whom), `calls` (what
-//! each call means).
+//! each call means), `transfer` (reads, writes and syncs).
 
 mod calls;
 mod prefix;
 mod processes;
 mod syntax;
+mod transfer;
 
 use std::collections::HashMap;
 

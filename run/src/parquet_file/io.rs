@@ -258,3 +258,63 @@ impl EventColumns {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nulls, requests and operations change from row to row, and in stretches.
+    fn event(i: u64) -> IoEvent {
+        IoEvent {
+            t_ns: u64::MAX - i * 7 % 1000,
+            tid: u32::try_from(i % 5).unwrap(),
+            op: if (i / 100).is_multiple_of(2) {
+                IoOp::Pread
+            } else {
+                IoOp::ALL[usize::try_from(i % 25).unwrap()]
+            },
+            flags: IoFlags(u16::try_from(i % 65_536).unwrap()),
+            offset: (!i.is_multiple_of(3) && i / 5000 != 1).then_some(i << 40),
+            latency_ns: u64::MAX / (i + 1),
+            result: -i32::try_from(i).unwrap(),
+            request: (i % 4 == 1).then_some(BlockRequest {
+                disk_major: u32::MAX,
+                disk_minor: 1,
+                sector: i << 30,
+            }),
+            ..BLANK
+        }
+    }
+
+    fn read(path: &Path) -> Vec<IoEvent> {
+        let mut events = Vec::new();
+        read_io(path, |batch| events.extend_from_slice(batch)).unwrap();
+        events
+    }
+
+    #[test]
+    fn batches_and_groups_come_back_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("io.parquet");
+        let events: Vec<IoEvent> = (0..20_000).map(event).collect();
+        let mut writer = IoParquetWriter::create(&path).unwrap();
+        for group in [&events[..1], &events[1..BATCH], &events[BATCH..]] {
+            writer.write_group(group).unwrap();
+        }
+        writer.finish().unwrap();
+        assert!(read(&path) == events);
+    }
+
+    #[test]
+    fn operations_of_a_newer_build_are_skipped() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("io.parquet");
+        let mut events: Vec<IoEvent> = (0..5000).map(event).collect();
+        let mut writer = IoParquetWriter::create(&path).unwrap();
+        writer.op_names[IoOp::Pread as usize] = ByteArray::from("read_by_thought");
+        writer.write_group(&events).unwrap();
+        writer.finish().unwrap();
+        events.retain(|e| e.op != IoOp::Pread);
+        assert!(!events.is_empty() && read(&path) == events);
+    }
+}
