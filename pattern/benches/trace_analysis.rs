@@ -17,7 +17,10 @@ use seekscope_pattern::{AnalysisOptions, TraceAnalyser};
 use seekscope_run::{BlockRequest, IoEvent, IoFlags, IoOp};
 use seekscope_stats::SplitMix64;
 
-const WORKLOADS: [(&str, fn(u64, &mut SplitMix64) -> IoEvent); 6] = [
+/// Makes event number i.
+type Make = fn(u64, &mut SplitMix64) -> IoEvent;
+
+const WORKLOADS: [(&str, Make); 6] = [
     ("scan of one file", |i, rng| {
         read(i, 1, i * 32_768, 32_768, rng)
     }),

@@ -97,7 +97,6 @@ fn analyse_phase(events: &[IoEvent]) -> PhaseAnalysis {
     // The events are in memory already, so their values may be, too: every quantile is exact.
     let mut analyser = TraceAnalyser::new(AnalysisOptions {
         files_max: usize::MAX,
-        reorder_events: 0,
         exact_values_max: usize::MAX,
         ..AnalysisOptions::default()
     });

@@ -3,21 +3,20 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use seekscope_run::{
-    BlockRequest, FileRecord, FileRole, IoEvent, IoLayer, PathState, ThreadRecord,
-};
+use seekscope_run::{FileRecord, FileRole, IoEvent, IoLayer, PathState, ThreadRecord};
 
 use super::calls::CallCounter;
 use super::depth::Depth;
 use super::disk_counter::DiskCounter;
-use super::file::FileCounter;
-use super::hash::NumberMap;
+use super::file::{FileCounter, pages};
+use super::hash::{NumberMap, page_hash};
 use super::options::AnalysisOptions;
 use super::reorder::Reorder;
 use super::result::{FileTrace, FilesBeyond, TraceAnalysis};
 use super::reuse::ReuseTracker;
 use super::threads::Threads;
 use crate::CacheCounts;
+use crate::access::Access;
 
 /// Pages that the re-use distances over all files are followed for.
 const REUSE_PAGES_MAX: usize = 16_384;
@@ -74,16 +73,14 @@ impl TraceAnalyser {
     /// The next event, in the order in which a run keeps them: that of completion.
     pub fn push(&mut self, event: &IoEvent) {
         self.events += 1;
-        for due in self.reorder.push(*event) {
-            self.count(&due);
-        }
+        let due = self.reorder.push(*event);
+        self.count(&due);
     }
 
     /// The figures. Files and threads without a record get an empty name.
     pub fn finish(mut self, files: &[FileRecord], threads: &[ThreadRecord]) -> TraceAnalysis {
-        for due in self.reorder.finish() {
-            self.count(&due);
-        }
+        let due = self.reorder.finish();
+        self.count(&due);
         let records: HashMap<u32, &FileRecord> = files.iter().map(|f| (f.file_id, f)).collect();
         let (started_ns, ended_ns) = self.span_ns.unwrap_or_default();
         let files = self.finish_files(&records, started_ns);
@@ -122,10 +119,11 @@ impl TraceAnalyser {
                 .get(&id)
                 .map_or_else(|| nameless(id), |&r| r.clone())
         };
+        let requests_recorded = !self.disks.is_empty();
         let mut files: Vec<FileTrace> = self
             .files
             .drain()
-            .map(|(id, file)| file.finish(record(id), started_ns, self.slice_ns))
+            .map(|(id, file)| file.finish(record(id), started_ns, self.slice_ns, requests_recorded))
             .collect();
         files.sort_by_key(|f| {
             let (reads, writes) = (&f.reads.transfers, &f.writes.transfers);
@@ -134,43 +132,81 @@ impl TraceAnalyser {
         files
     }
 
-    /// The next event in order of start.
-    fn count(&mut self, event: &IoEvent) {
-        let end_ns = event.t_ns.saturating_add(event.latency_ns);
-        let (started_ns, ended_ns) = self.span_ns.unwrap_or((event.t_ns, end_ns));
-        self.span_ns = Some((started_ns, ended_ns.max(end_ns)));
-        match (event.op.layer(), event.request) {
-            (IoLayer::File, _) => self.count_call(event, started_ns),
-            (IoLayer::Device, request) => self.count_request(event, request),
+    /// The next events in order of start. What concerns one file only is counted file by file
+    /// afterwards, because a file's state then stays in the processor's cache.
+    fn count(&mut self, due: &[IoEvent]) {
+        for event in due {
+            self.count_in_all(event);
+        }
+        let mut by_file: Vec<(u32, usize)> = due
+            .iter()
+            .enumerate()
+            .map(|(place, event)| (event.file_id, place))
+            .collect();
+        by_file.sort_unstable();
+        for same in by_file.chunk_by(|a, b| a.0 == b.0) {
+            self.count_in_file(same[0].0, same.iter().map(|&(_, place)| &due[place]));
+        }
+        if self.file_slices > self.file_slices_max {
+            self.double_slices();
+            // With more files than that, one slice per file has to be allowed.
+            self.file_slices_max = FILE_SLICES_MAX.max(self.file_slices.saturating_mul(2));
         }
     }
 
-    fn count_call(&mut self, event: &IoEvent, started_ns: u64) {
+    fn count_in_all(&mut self, event: &IoEvent) {
+        let end_ns = event.t_ns.saturating_add(event.latency_ns);
+        let (started_ns, ended_ns) = self.span_ns.unwrap_or((event.t_ns, end_ns));
+        self.span_ns = Some((started_ns, ended_ns.max(end_ns)));
+        self.make_room_for(event.t_ns.saturating_sub(started_ns));
+        if event.op.layer() == IoLayer::Device {
+            self.count_in_disk(event);
+            return;
+        }
         self.calls.add(event);
         self.threads.add(event);
         self.cache.add(event);
         if event.op.is_read() || event.op.is_write() {
             self.depth.add(event.t_ns, event.latency_ns);
         }
-        let slice = self.slice_at(event.t_ns.saturating_sub(started_ns));
-        let Some(file) = known_file(&mut self.files, event.file_id, &self.options) else {
-            self.files_beyond.calls += 1;
-            self.files_beyond.bytes += event.bytes();
-            return;
-        };
-        let before = file.slices().count();
-        file.add_call(event, slice, &mut self.reuse);
-        self.file_slices += file.slices().count() - before;
+        if let Some(access) = Access::of(event).filter(|_| event.op.is_read()) {
+            for page in pages(access) {
+                self.reuse.reference(page_hash(event.file_id, page));
+            }
+        }
     }
 
-    fn count_request(&mut self, event: &IoEvent, request: Option<BlockRequest>) {
-        if event.offset.is_some()
-            && let Some(file) = known_file(&mut self.files, event.file_id, &self.options)
-        {
-            file.add_request(event);
+    /// Events of one file.
+    fn count_in_file<'a>(&mut self, file_id: u32, events: impl Iterator<Item = &'a IoEvent>) {
+        let (started_ns, _) = self.span_ns.unwrap_or_default();
+        let slices_max = self.options.slices_max.max(1) as u64;
+        for event in events {
+            let of_disk = event.op.layer() == IoLayer::Device;
+            if of_disk && event.offset.is_none() {
+                continue;
+            }
+            let Some(file) = known_file(&mut self.files, file_id, &self.options) else {
+                if !of_disk {
+                    self.files_beyond.calls += 1;
+                    self.files_beyond.bytes += event.bytes();
+                }
+                continue;
+            };
+            if of_disk {
+                file.add_request(event);
+                continue;
+            }
+            // Even the longest slice may end before a damaged time.
+            let slice = event.t_ns.saturating_sub(started_ns) / self.slice_ns;
+            let before = file.slices().count();
+            file.add_call(event, slice.min(slices_max - 1));
+            self.file_slices += file.slices().count() - before;
         }
+    }
+
+    fn count_in_disk(&mut self, event: &IoEvent) {
         // A request without a place (a damaged record) is on no disk.
-        let Some(request) = request else {
+        let Some(request) = event.request else {
             return;
         };
         let disk = (request.disk_major, request.disk_minor);
@@ -183,19 +219,12 @@ impl TraceAnalyser {
         }
     }
 
-    /// The slice that is `elapsed_ns` into the trace, after making slices longer if need be.
-    fn slice_at(&mut self, elapsed_ns: u64) -> u64 {
+    /// Makes slices longer until one of them holds what is `elapsed_ns` into the trace.
+    fn make_room_for(&mut self, elapsed_ns: u64) {
         let slices_max = self.options.slices_max.max(1) as u64;
         while elapsed_ns / self.slice_ns >= slices_max && self.slice_ns < u64::MAX {
             self.double_slices();
         }
-        if self.file_slices > self.file_slices_max {
-            self.double_slices();
-            // With more files than that, one slice per file has to be allowed.
-            self.file_slices_max = FILE_SLICES_MAX.max(self.file_slices.saturating_mul(2));
-        }
-        // Even the longest slice may end before a damaged time.
-        (elapsed_ns / self.slice_ns).min(slices_max - 1)
     }
 
     fn double_slices(&mut self) {

@@ -58,8 +58,8 @@ impl FileCounter {
         }
     }
 
-    /// An event of the file layer, in its slice of time. `whole` follows the reads of all files.
-    pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64, whole: &mut ReuseTracker) {
+    /// An event of the file layer, in its slice of time.
+    pub(crate) fn add_call(&mut self, event: &IoEvent, slice: u64) {
         let (direction, reads) = match event.op.kind() {
             IoKind::Read => (&mut self.reads, true),
             IoKind::Write => (&mut self.writes, false),
@@ -93,7 +93,6 @@ impl FileCounter {
             slice.distinct.add(hash);
             if reads {
                 self.reuse.reference(hash);
-                whole.reference(hash);
             }
         }
     }
@@ -124,7 +123,14 @@ impl FileCounter {
         &mut self.slices
     }
 
-    pub(crate) fn finish(&self, file: FileRecord, started_ns: u64, slice_ns: u64) -> FileTrace {
+    /// `requests_recorded`: whether no request on behalf of this file means that there was none.
+    pub(crate) fn finish(
+        &self,
+        file: FileRecord,
+        started_ns: u64,
+        slice_ns: u64,
+        requests_recorded: bool,
+    ) -> FileTrace {
         FileTrace {
             file,
             reads: self.reads.finish(),
@@ -135,12 +141,12 @@ impl FileCounter {
             latency_by_outcome: self.reads.latency_by_outcome(),
             queue_depth: self.depth.finish(),
             reuse: self.reuse.finish(),
-            device: self.on_device(),
+            device: self.on_device(requests_recorded),
             slices: self.slices.finish(started_ns, slice_ns),
         }
     }
 
-    fn on_device(&self) -> FileOnDevice {
+    fn on_device(&self, requests_recorded: bool) -> FileOnDevice {
         let nothing = Touched::default();
         let asked = self.reads.pattern.as_ref();
         let asked = asked.map_or(&nothing, |pattern| pattern.touched());
@@ -151,7 +157,7 @@ impl FileCounter {
             writes: self.device.writes.transfers(),
             read_ahead_bytes: self.device.read_ahead_bytes,
             never_asked_bytes: self.device.read.bytes_outside(asked),
-            read_amplification: (asked_bytes > 0)
+            read_amplification: (requests_recorded && asked_bytes > 0)
                 .then(|| requested_bytes as f64 / asked_bytes as f64),
         }
     }
@@ -165,7 +171,8 @@ struct DeviceCounter {
     read: Touched,
 }
 
-fn pages(access: Access) -> impl Iterator<Item = u64> {
+/// The pages of an access, up to a bound.
+pub(crate) fn pages(access: Access) -> impl Iterator<Item = u64> {
     let first = access.offset / PAGE_BYTES;
     let last = (access.end() - 1) / PAGE_BYTES;
     first..=last.min(first + PAGES_PER_CALL_MAX - 1)

@@ -19,12 +19,12 @@ pub struct AnalysisOptions {
 }
 
 impl Default for AnalysisOptions {
-    /// Slices from 10 ms, at most 120; 4,096 files; 65,536 events; [`EXACT_VALUES_MAX`].
+    /// Slices from 10 ms, at most 120; 2,048 files; 65,536 events; [`EXACT_VALUES_MAX`].
     fn default() -> Self {
         Self {
             slice_ns: 10_000_000,
             slices_max: 120,
-            files_max: 4096,
+            files_max: 2048,
             reorder_events: 65_536,
             exact_values_max: EXACT_VALUES_MAX,
         }

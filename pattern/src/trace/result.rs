@@ -156,6 +156,15 @@ pub struct BytesBySource {
     pub device_read_bytes: u64,
 }
 
+impl BytesBySource {
+    /// Bytes that the reading threads had the device read over bytes they asked for, read-ahead
+    /// included: below 1 thanks to the cache, above it for read-ahead that was not wanted, or not
+    /// yet. `None` when nothing was asked.
+    pub fn read_amplification(&self) -> Option<f64> {
+        (self.asked_bytes > 0).then(|| self.device_read_bytes as f64 / self.asked_bytes as f64)
+    }
+}
+
 /// Latency of reads, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LatencyByOutcome {
@@ -187,8 +196,8 @@ pub struct FileOnDevice {
     /// Different bytes that were requested for reading and never asked for by a read of the trace.
     /// Exact to a page; mapped memory is not seen being read, so a mapped file looks wasteful.
     pub never_asked_bytes: u64,
-    /// Requested from the disk over asked by processes: read amplification. `None` when nothing
-    /// was asked.
+    /// Requested from the disk over asked by processes. `None` when nothing was asked, or no block
+    /// requests were recorded.
     pub read_amplification: Option<f64>,
 }
 

@@ -42,10 +42,10 @@ impl ThreadRole {
 /// Words in the names of threads, as the kernel keeps them (15 bytes), and the roles they tell.
 /// mongod shortens a long name to its first and last seven letters around a dot. The threads that
 /// WiredTiger starts bear the name of the process: behaviour has to tell.
-const WORDS: [(&str, ThreadRole); 21] = [
+const WORDS: [(&str, ThreadRole); 23] = [
     ("evict", ThreadRole::Eviction),
     ("wtcheck", ThreadRole::Checkpoint),
-    ("checkpoint", ThreadRole::Checkpoint),
+    ("checkp", ThreadRole::Checkpoint),
     ("wtjourn", ThreadRole::Journal),
     ("journal", ThreadRole::Journal),
     ("log-flush", ThreadRole::Journal),
@@ -63,6 +63,8 @@ const WORDS: [(&str, ThreadRole); 21] = [
     ("jbd2", ThreadRole::Background),
     ("xfsaild", ThreadRole::Background),
     ("signal", ThreadRole::Background),
+    ("ctrl-c", ThreadRole::Background),
+    ("oplog", ThreadRole::Background),
     ("monitor", ThreadRole::Background),
 ];
 
@@ -121,6 +123,8 @@ mod tests {
             ("WTJourn.Flusher", ThreadRole::Journal),
             ("JournalFlusher", ThreadRole::Journal),
             ("WT-eviction-1", ThreadRole::Eviction),
+            ("secantus-checkp", ThreadRole::Checkpoint),
+            ("secantus-oplog-", ThreadRole::Background),
             ("TTLMonitor", ThreadRole::Background),
             ("kworker/u8:2", ThreadRole::Background),
             ("tokio-rt-worker", ThreadRole::Application),
@@ -128,6 +132,7 @@ mod tests {
             assert_eq!(ThreadRole::from_name(name), Some(role), "{name}");
         }
         assert_eq!(ThreadRole::from_name("mongod"), None);
+        assert_eq!(ThreadRole::from_name("secantusd-rs"), None);
     }
 
     #[test]

@@ -11,4 +11,5 @@
 mod fio;
 mod made_up;
 mod properties;
+mod server;
 mod truths;

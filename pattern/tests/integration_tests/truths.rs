@@ -47,7 +47,7 @@ fn mixture(truth: &Truth, noise: &Truth, block: u64, seed: u64) -> Vec<Place> {
     let mut rng = SplitMix64::new(seed);
     let mut main = (truth.make)(COUNT, block, &mut rng).into_iter();
     // In every other case the noise is in a part of the file of its own.
-    let apart = seed % 2 << 42;
+    let apart = (seed % 2) << 42;
     let mut noise = (noise.make)(COUNT, block, &mut rng)
         .into_iter()
         .map(|place| Place {
