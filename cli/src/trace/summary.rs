@@ -13,6 +13,7 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
     let trace = phase.and_then(|phase| phase.trace.as_ref());
     // Without a trailer these are unknown, which is not zero.
     let counted = trace.filter(|trace| !trace.truncated);
+    let requests = !analysis.disks.is_empty();
     json!({
         "duration_s": seconds(analysis.ended_ns.saturating_sub(analysis.started_ns)),
         "seen": counted.map(|t| t.seen),
@@ -34,7 +35,7 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
         "sync_latency_us": latency_us(&analysis.syncs.latency_ns),
         "cache": analysis.cache,
         "queue_depth": queue_depth(&analysis.queue_depth),
-        "files": analysis.files.iter().map(file).collect::<Vec<_>>(),
+        "files": analysis.files.iter().map(|f| file(f, requests)).collect::<Vec<_>>(),
         "roles": analysis.roles.iter().map(role).collect::<Vec<_>>(),
         "disks": analysis.disks.iter().map(disk).collect::<Vec<_>>(),
     })
@@ -72,7 +73,8 @@ fn queue_depth(depth: &QueueDepth) -> Value {
     json!({ "mean_while_busy": depth.mean_while_busy, "max": depth.max, "busy_s": seconds(depth.busy_ns) })
 }
 
-fn file(file: &FileTrace) -> Value {
+/// Of disks nothing is known without `requests` in the trace.
+fn file(file: &FileTrace, requests: bool) -> Value {
     let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
     let source = &file.read_bytes_by_source;
     let outcome = &file.latency_by_outcome;
@@ -103,8 +105,8 @@ fn file(file: &FileTrace) -> Value {
         "write_latency_us": latency_us(&file.writes.transfers.latency_ns),
         "sync_latency_us": latency_us(&file.syncs.latency_ns),
         "device_read_bytes": source.device_read_bytes,
-        "disk_read_bytes": file.device.reads.bytes,
-        "disk_write_bytes": file.device.writes.bytes,
+        "disk_read_bytes": requests.then_some(file.device.reads.bytes),
+        "disk_write_bytes": requests.then_some(file.device.writes.bytes),
         "read_amplification": file.device.read_amplification,
     })
 }

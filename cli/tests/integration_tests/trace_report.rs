@@ -155,6 +155,11 @@ fn a_trace_is_shown_again_and_nothing_lost_is_silent() {
     );
     assert_eq!(file["hit_share"], 0.75);
     assert_eq!(file["cache"]["misses"], READS / 4);
+    assert_eq!(
+        file["disk_read_bytes"],
+        Value::Null,
+        "block requests were not traced"
+    );
     let written = &summary["files"][1];
     assert_eq!(
         (&written["writes"], &written["syncs"]),

@@ -132,23 +132,70 @@ fn keys(glyphs: Glyphs) -> Line<'static> {
     ))
 }
 
-const FILE_COLUMNS: [(&str, u16); 9] = [
-    ("role", 13),
-    ("reads/s", 8),
-    ("writes/s", 8),
-    ("MB/s", 7),
-    ("p50", 8),
-    ("p99", 8),
-    ("in cache", 8),
-    ("syncs/s", 7),
-    ("pattern", 11),
+/// One column of the table of files.
+struct Column {
+    heading: &'static str,
+    width: u16,
+    cell: fn(&FileLine) -> String,
+}
+
+const fn column(heading: &'static str, width: u16, cell: fn(&FileLine) -> String) -> Column {
+    Column {
+        heading,
+        width,
+        cell,
+    }
+}
+
+static FILE_COLUMNS: [Column; 9] = [
+    column("role", 13, |file| file.role().into()),
+    column("reads/s", 8, |file| format_rate(file.rates.reads)),
+    column("writes/s", 8, |file| format_rate(file.rates.writes)),
+    column("MB/s", 7, |file| format_mb(file.rates.bytes())),
+    column("p50", 8, |file| {
+        latency(file.latency_ns.map(|(p50, _)| p50))
+    }),
+    column("p99", 8, |file| {
+        latency(file.latency_ns.map(|(_, p99)| p99))
+    }),
+    column("in cache", 8, |file| hit_share(&file.rates)),
+    column("syncs/s", 7, |file| format_rate(file.rates.syncs)),
+    column("pattern", 11, |file| file.pattern.into()),
 ];
+const NAME_WIDTH_MIN: u16 = 18;
+/// What gives way first where the terminal is too narrow for all.
+const DISPENSABLE: [&str; 4] = ["role", "syncs/s", "p50", "writes/s"];
+
+fn latency(ns: Option<u64>) -> String {
+    ns.map_or_else(|| NOT_KNOWN.into(), format_ns)
+}
+
+/// The columns that fit beside a name.
+fn columns_for(width: u16) -> Vec<&'static Column> {
+    let mut shown: Vec<&Column> = FILE_COLUMNS.iter().collect();
+    for heading in DISPENSABLE {
+        let others: u16 = shown.iter().map(|column| column.width + 1).sum();
+        if others + NAME_WIDTH_MIN <= width {
+            break;
+        }
+        shown.retain(|column| column.heading != heading);
+    }
+    shown
+}
 
 fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Controls) {
-    let widths = std::iter::once(Constraint::Min(16))
-        .chain(FILE_COLUMNS.map(|(_, width)| Constraint::Length(width)));
-    let headings = std::iter::once("file").chain(FILE_COLUMNS.map(|(heading, _)| heading));
-    let table = Table::new(shown.files.iter().map(file_row), widths)
+    let columns = columns_for(area.width);
+    let widths = std::iter::once(Constraint::Min(NAME_WIDTH_MIN)).chain(
+        columns
+            .iter()
+            .map(|column| Constraint::Length(column.width)),
+    );
+    let headings = std::iter::once("file").chain(columns.iter().map(|column| column.heading));
+    let rows = shown.files.iter().map(|file| {
+        let cells = columns.iter().map(|column| (column.cell)(file));
+        Row::new(std::iter::once(visible(&file.name())).chain(cells))
+    });
+    let table = Table::new(rows, widths)
         .header(
             headings
                 .map(Cell::from)
@@ -160,25 +207,6 @@ fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Con
     let selected = (!shown.files.is_empty()).then(|| controls.selected_index(shown));
     let mut state = TableState::default().with_selected(selected);
     frame.render_stateful_widget(table, area, &mut state);
-}
-
-fn file_row(file: &FileLine) -> Row<'static> {
-    let (p50, p99) = match file.latency_ns {
-        Some((p50, p99)) => (format_ns(p50), format_ns(p99)),
-        None => (NOT_KNOWN.into(), NOT_KNOWN.into()),
-    };
-    Row::new([
-        visible(&file.name()),
-        file.role().into(),
-        format_rate(file.rates.reads),
-        format_rate(file.rates.writes),
-        format_mb(file.rates.bytes()),
-        p50,
-        p99,
-        hit_share(&file.rates),
-        format_rate(file.rates.syncs),
-        file.pattern.into(),
-    ])
 }
 
 const DISK_COLUMNS: [&str; 7] = [

@@ -1,7 +1,7 @@
 //! A trace under way, on a terminal: files, rates, patterns, latencies, and where in the file.
 //!
 //! [`LiveWindow`] counts events in bounded memory, [`LiveSnapshot`] is what it says at one moment,
-//! and [`draw`] turns a snapshot and the reader's [`Controls`] into a frame. The terminal itself,
+//! and [`draw()`] turns a snapshot and the reader's [`Controls`] into a frame. The terminal itself,
 //! its keys and its restoration are the business of `cli`.
 
 mod controls;

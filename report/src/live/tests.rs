@@ -199,3 +199,17 @@ fn memory_is_bounded_and_idle_files_show_no_rates() {
     assert!(shown.files.iter().all(|file| file.rates.calls() == 0.0));
     assert!(shown.map.is_some_and(|(id, _)| id >= 10_000 - 128));
 }
+
+#[test]
+fn a_narrow_terminal_shows_fewer_columns_but_whole_ones() {
+    let shown = window().snapshot(START_NS + 10_000_000_000, None);
+    let text = screen(&shown, &Controls::default(), Glyphs::Unicode, (80, 24));
+    assert!(
+        text.contains("sequential") && text.contains("in cache"),
+        "{text}"
+    );
+    assert!(
+        text.contains("writes/s") && !text.contains("role"),
+        "{text}"
+    );
+}
