@@ -24,6 +24,21 @@ pub struct Environment {
     pub lease_folder: PathBuf,
 }
 
+/// Does the terminal show more than ASCII, as far as the locale tells?
+pub fn has_unicode() -> bool {
+    is_utf8(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
+}
+
+/// The first of the variables that is set decides, as in locale(7).
+fn is_utf8(variables: [Option<OsString>; 3]) -> bool {
+    let locale = variables
+        .into_iter()
+        .flatten()
+        .find(|value| !value.is_empty());
+    let locale = locale.map(|value| value.to_string_lossy().to_ascii_lowercase());
+    locale.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
+}
+
 impl Environment {
     /// Reads `PATH`, `HOME`, `XDG_CACHE_HOME`, `XDG_STATE_HOME`, `SEEKSCOPE_TOOLS`.
     pub fn read() -> Self {
@@ -46,5 +61,18 @@ impl Environment {
                 .unwrap_or_else(|| PathBuf::from("/var/lib"))
                 .join("seekscope/leases"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_locale_tells_what_can_be_shown() {
+        let utf8 = |values: [&str; 3]| is_utf8(values.map(|value| Some(value.into())));
+        assert!(utf8(["", "", "en_US.UTF-8"]) && utf8(["C.utf8", "", ""]));
+        assert!(!utf8(["C", "en_US.UTF-8", ""]), "LC_ALL comes first");
+        assert!(!is_utf8([None, None, None]));
     }
 }

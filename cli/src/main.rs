@@ -15,9 +15,11 @@ mod mongoperf_command;
 mod output;
 mod process_title;
 mod progress;
+mod replay;
 mod report_command;
 mod session;
 mod signals;
+mod trace;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -33,7 +35,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse_from(environment::command_line());
     let arguments = doctor::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
-    match run(&cli.command, arguments) {
+    match run(cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let text = seekscope_report::terminal::visible(&exit::message_of(&error));
@@ -43,20 +45,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: &Command, arguments: Vec<String>) -> Result<()> {
+fn run(command: Command, arguments: Vec<String>) -> Result<()> {
     let environment = Environment::read();
     match command {
         Command::Doctor(args) => {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
-            runtime()?.block_on(doctor::run(args, &environment, arguments))
+            runtime()?.block_on(doctor::run(&args, &environment, arguments))
         }
         Command::Disk(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
-            runtime()?.block_on(disk::run(args, &environment, arguments))
+            runtime()?.block_on(disk::run(&args, &environment, arguments))
         }
-        Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(args)),
-        Command::Report(args) => report_command::run(args),
-        Command::Clean(args) => clean::run(args, &environment),
+        Command::Trace(args) => {
+            clean::offer(&environment, Progress::new(args.record.output.quiet))?;
+            runtime()?.block_on(trace::run(*args, arguments))
+        }
+        Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
+        Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),
+        Command::Report(args) => report_command::run(&args),
+        Command::Clean(args) => clean::run(&args, &environment),
     }
 }
 

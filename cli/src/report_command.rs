@@ -7,17 +7,24 @@ use crate::args::ReportArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{disk, doctor};
+use crate::{disk, doctor, replay, trace};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
-    let (directory, document) = RunDirectory::open(&args.run)?;
+    let (directory, mut document) = RunDirectory::open(&args.run)?;
     if document.command == "disk" {
         return show_disk(args, directory, document);
+    }
+    if document.command == "replay" {
+        return replay::show(&Session::reopen(directory, document), &args.output);
     }
     if document.phases.is_empty() {
         let why = document.outcome_reason.unwrap_or_default();
         return Err(Usage(format!("{} measured nothing: {why}", args.run.display())).into());
+    }
+    if document.command == "trace" {
+        let progress = Progress::new(args.output.quiet);
+        return trace::show(&directory, &mut document, &args.output, progress);
     }
     let mut session = Session::reopen(directory, document);
     let results = doctor::Results::derive(&mut session)?;

@@ -49,6 +49,36 @@ fn default_folder(command: &str) -> PathBuf {
         .unwrap_or_else(|| folder(""))
 }
 
+/// Notes something that a run could not do, once.
+pub fn limit(document: &mut RunDocument, limitation: Limitation) {
+    if !document.limitations.contains(&limitation) {
+        document.limitations.push(limitation);
+    }
+}
+
+/// The trailer of a trace that was killed before it had one, with `written` events found.
+pub fn truncated_trace(written: u64) -> TraceFacts {
+    TraceFacts {
+        backend: "unknown".into(),
+        backend_reason: "the run was killed before the trace had its trailer".into(),
+        truncated: true,
+        seen: written,
+        written,
+        ..TraceFacts::default()
+    }
+}
+
+/// What such a trace lacks.
+pub fn no_trailer(phase: &str) -> Limitation {
+    Limitation {
+        what: format!(
+            "the trace of \"{phase}\" has no trailer: its last events, and how many were lost, are unknown"
+        ),
+        why: "the run was killed".into(),
+        remedy: "run it again".into(),
+    }
+}
+
 impl Session {
     /// Creates the run directory.
     pub fn begin(command: &str, arguments: Vec<String>, out: Option<&Path>) -> Result<Self> {
@@ -126,31 +156,15 @@ impl Session {
             let phase = &mut self.document.phases[i];
             phase.ended_ns = last_ns.max(phase.started_ns);
             let written = events_of(phase, events).len() as u64;
-            phase.trace = Some(TraceFacts {
-                backend: "unknown".into(),
-                backend_reason: "the run was killed before the trace had its trailer".into(),
-                truncated: true,
-                seen: written,
-                written,
-                ..TraceFacts::default()
-            });
-            let limitation = Limitation {
-                what: format!(
-                    "the trace of \"{}\" has no trailer: its last events, and how many were lost, are unknown",
-                    phase.name
-                ),
-                why: "the run was killed".into(),
-                remedy: "run it again".into(),
-            };
+            phase.trace = Some(truncated_trace(written));
+            let limitation = no_trailer(&phase.name);
             self.limit(limitation);
         }
     }
 
     /// Notes something that cannot be done, once.
     pub fn limit(&mut self, limitation: Limitation) {
-        if !self.document.limitations.contains(&limitation) {
-            self.document.limitations.push(limitation);
-        }
+        limit(&mut self.document, limitation);
     }
 
     /// Marks the end. `reason` says why the outcome is not `ok`.

@@ -1,8 +1,10 @@
 //! Ctrl-C and its kin. The first asks; the second does not wait.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinError;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
@@ -41,6 +43,25 @@ impl Signals {
         name
     }
 
+    /// Runs blocking work on a thread of its own. The first signal raises the flag that the work was
+    /// given, and the work is waited for. Returns what it came to, and the signal's name.
+    pub async fn cancelling<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> (Result<T, JoinError>, Option<&'static str>) {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancel);
+        let mut work = tokio::task::spawn_blocking(move || work(&flag));
+        tokio::select! {
+            biased;
+            name = self.first() => {
+                cancel.store(true, Ordering::Relaxed);
+                (work.await, Some(name))
+            }
+            worked = &mut work => (worked, None),
+        }
+    }
+
     /// From now on the next signal ends the process: nothing is left that could be lost. The local
     /// server, if there is one, dies with us (its keeper sees to that); files are cleaned up by the
     /// next start.
@@ -48,6 +69,7 @@ impl Signals {
         ASKED.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             self.first().await;
+            crate::trace::restore_terminal();
             std::process::exit(130);
         });
     }

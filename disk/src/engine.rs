@@ -104,7 +104,11 @@ pub(crate) fn prepare<'a>(
 }
 
 /// A call that transferred less than a block, or failed.
-fn incomplete(operation: &'static str, offset: u64, result: io::Result<usize>) -> DiskError {
+pub(crate) fn incomplete(
+    operation: &'static str,
+    offset: u64,
+    result: io::Result<usize>,
+) -> DiskError {
     match result {
         Ok(_) if operation == "read" => DiskError::Shrunk { offset },
         // A write that is cut short has met the end of the space.

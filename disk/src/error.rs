@@ -12,7 +12,7 @@ pub enum DiskError {
     InvalidJob(String),
     #[error("{} is not a directory; name a directory on the disk to be measured, or read this file with --read-existing", .0.display())]
     NotADirectory(PathBuf),
-    #[error("{} is neither a regular file nor a block device; --read-existing reads nothing else", .0.display())]
+    #[error("{} is neither a regular file nor a block device; nothing else is read", .0.display())]
     NotAFile(PathBuf),
     #[error("cannot {action} {}: {source}", path.display())]
     File {
@@ -20,7 +20,7 @@ pub enum DiskError {
         path: PathBuf,
         source: io::Error,
     },
-    #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or read a file of it with --read-existing", .0.display())]
+    #[error("{} is on a filesystem that is mounted read-only; name a directory that can be written, or only read a file of it (disk --read-existing, replay --file)", .0.display())]
     ReadOnly(PathBuf),
     #[error("cannot {action} {}: permission denied; run as its owner, or name another", path.display())]
     NotPermitted { action: &'static str, path: PathBuf },

@@ -1,7 +1,7 @@
 //! What a disk can do for a database: I/O engines, jobs, and the device model made of them.
 //!
 //! Read [`test_file`] (what is measured), [`job`] (what may be asked), `engine` (the loops),
-//! [`step`] (threads, window, results), in this order.
+//! [`step`] (threads, window, results), in this order; [`replay`] plays recorded I/O instead of a job.
 
 pub mod buffer;
 mod direct_probe;
@@ -16,6 +16,7 @@ mod offsets;
 mod pacing;
 mod random_bytes;
 mod recorder;
+pub mod replay;
 pub mod safety;
 pub mod step;
 pub mod survey;
@@ -28,4 +29,4 @@ pub use job::{Job, RateLimits};
 pub use pacing::clock_read_ns;
 pub use recorder::{Operation, Tally};
 pub use step::{Second, Step, StepEnd};
-pub use test_file::{Contents, FillOptions, TestFile};
+pub use test_file::{Contents, CopyKind, FillOptions, TestFile};

@@ -4,6 +4,7 @@
 //! Every user opens it anew through `/proc/self/fd`: read-ahead state belongs to an open file
 //! description, and some want the page cache while others go around it.
 
+mod copy;
 mod fill;
 
 use std::fs::{File, OpenOptions};
@@ -17,6 +18,7 @@ use rustix::fs::{Advice, AtFlags, Mode, OFlags, fadvise};
 use rustix::io::Errno;
 use seekscope_run::page_cache;
 
+pub use copy::CopyKind;
 use fill::fill;
 pub use fill::{Contents, FillOptions};
 

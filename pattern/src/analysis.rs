@@ -1,14 +1,11 @@
-//! One pass over a run's events: totals, latencies, cache outcomes and patterns per phase and file.
+//! Totals, latencies, cache outcomes and patterns per phase and file: the part of a trace analysis
+//! that a run with phases shows.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
-
-use seekscope_run::{CacheOutcome, FileRecord, FileRole, IoEvent, Phase};
+use seekscope_run::{FileRecord, FileRole, IoEvent, Phase};
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
 
-use crate::AccessPattern;
-use crate::access::Access;
+use crate::{AccessPattern, AnalysisOptions, TraceAnalyser};
 
 /// Calls of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -97,100 +94,33 @@ pub fn analyse(phases: &[Phase], events: &[IoEvent]) -> Vec<PhaseAnalysis> {
 }
 
 fn analyse_phase(events: &[IoEvent]) -> PhaseAnalysis {
-    let mut whole = Collector::default();
-    let mut per_file: BTreeMap<u32, Collector> = BTreeMap::new();
-    for event in events.iter().filter(|e| e.op.is_read() || e.op.is_write()) {
-        whole.reads.count(event, true);
-        whole.writes.count(event, false);
-        whole.count_cache(event);
-        let file = per_file.entry(event.file_id).or_default();
-        file.reads.count(event, true);
-        file.writes.count(event, false);
-        file.count_cache(event);
-        let direction = if event.op.is_read() {
-            &mut file.reads
-        } else {
-            &mut file.writes
-        };
-        direction.note_access(event);
+    // The events are in memory already, so their values may be, too: every quantile is exact.
+    let mut analyser = TraceAnalyser::new(AnalysisOptions {
+        files_max: usize::MAX,
+        exact_values_max: usize::MAX,
+        ..AnalysisOptions::default()
+    });
+    for event in events {
+        analyser.push(event);
     }
-    let mut files: Vec<FileAnalysis> = per_file
-        .into_iter()
-        .map(|(file_id, file)| file.finish(file_id))
-        .collect();
-    files.sort_by_key(|f| (Reverse(f.reads.bytes), Reverse(f.writes.bytes), f.file_id));
+    let trace = analyser.finish(&[], &[]);
     PhaseAnalysis {
-        reads: whole.reads.transfers(),
-        writes: whole.writes.transfers(),
-        cache: whole.cache,
-        files,
-    }
-}
-
-/// One direction of a file, while it is being counted.
-#[derive(Default)]
-struct DirectionCollector {
-    transfers: Transfers,
-    latencies_ns: Vec<u64>,
-    accesses: Vec<Access>,
-}
-
-impl DirectionCollector {
-    fn count(&mut self, event: &IoEvent, reads: bool) {
-        if event.op.is_read() != reads {
-            return;
-        }
-        self.transfers.calls += 1;
-        self.transfers.bytes += event.bytes();
-        self.transfers.errors += u64::from(event.result < 0);
-        self.latencies_ns.push(event.latency_ns);
-    }
-
-    /// Apart from counting, because only files have a pattern, not the phase as a whole.
-    fn note_access(&mut self, event: &IoEvent) {
-        if let (Some(offset), bytes @ 1..) = (event.offset, event.bytes()) {
-            self.accesses.push(Access { offset, bytes });
-        }
-    }
-
-    fn transfers(&mut self) -> Transfers {
-        Transfers {
-            latency_ns: Quantiles::of(&mut self.latencies_ns),
-            ..self.transfers
-        }
-    }
-}
-
-#[derive(Default)]
-struct Collector {
-    reads: DirectionCollector,
-    writes: DirectionCollector,
-    cache: CacheCounts,
-}
-
-impl Collector {
-    fn count_cache(&mut self, event: &IoEvent) {
-        let Some(outcome) = event.cache_outcome() else {
-            return;
-        };
-        self.cache.device_read_bytes += u64::from(event.device_read_bytes);
-        *match outcome {
-            CacheOutcome::Hit => &mut self.cache.hits,
-            CacheOutcome::Miss => &mut self.cache.misses,
-            CacheOutcome::WaitedForOthers => &mut self.cache.waited_for_others,
-            CacheOutcome::Direct => &mut self.cache.direct,
-        } += 1;
-    }
-
-    fn finish(mut self, file_id: u32) -> FileAnalysis {
-        FileAnalysis {
-            file_id,
-            reads: self.reads.transfers(),
-            writes: self.writes.transfers(),
-            cache: self.cache,
-            read_pattern: AccessPattern::of(&self.reads.accesses),
-            write_pattern: AccessPattern::of(&self.writes.accesses),
-        }
+        reads: trace.reads,
+        writes: trace.writes,
+        cache: trace.cache,
+        files: trace
+            .files
+            .into_iter()
+            .filter(|f| f.reads.transfers.calls + f.writes.transfers.calls > 0)
+            .map(|f| FileAnalysis {
+                file_id: f.file.file_id,
+                reads: f.reads.transfers,
+                writes: f.writes.transfers,
+                cache: f.cache,
+                read_pattern: f.reads.pattern,
+                write_pattern: f.writes.pattern,
+            })
+            .collect(),
     }
 }
 

@@ -6,7 +6,20 @@
 mod access;
 mod analysis;
 mod density;
+mod totals;
+mod trace;
 
 pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};
 pub use analysis::{CacheCounts, FileAnalysis, PhaseAnalysis, Transfers, analyse, events_of};
 pub use density::{Axis, DensityGrid};
+pub use trace::QUEUE_DEPTH_MAX;
+pub use trace::analyser::TraceAnalyser;
+pub use trace::device::{BytesByPurpose, DiskTrace};
+pub use trace::options::{AnalysisOptions, EXACT_VALUES_MAX};
+pub use trace::result::{
+    BytesBySource, DirectionTrace, Distribution, Evidence, FileOnDevice, FileSlice, FileTrace,
+    FilesBeyond, LatencyByOutcome, Octave, PatternShape, QueueDepth, RoleTrace, SliceDirection,
+    SyncCalls, ThreadTrace, TraceAnalysis,
+};
+pub use trace::reuse::{DistanceCount, ReuseDistances};
+pub use trace::roles::ThreadRole;

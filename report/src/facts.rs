@@ -4,6 +4,7 @@ use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{DeviceFacts, HostFacts, RunDocument, TargetFacts};
 
 use crate::numbers::format_number;
+use crate::table::{Cell, Table};
 
 /// Stands for a fact that is `None`.
 pub(crate) const UNKNOWN: &str = "unknown: not readable here";
@@ -79,6 +80,15 @@ pub(crate) fn target_facts(target: &TargetFacts) -> Vec<Fact> {
         ("Data directory", target.dbpath.clone()),
         ("Configured cache", target.cache_bytes.map(format_bytes)),
     ]
+}
+
+/// Facts as a table.
+pub(crate) fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
+    let mut table = Table::new(2, &[heading, "value"]);
+    for (name, value) in facts {
+        table.row([name.into(), Cell::or(value, UNKNOWN)]);
+    }
+    table
 }
 
 /// A moment as UTC text.

@@ -9,9 +9,12 @@ pub mod disk;
 mod escape;
 mod facts;
 pub mod html;
+pub mod live;
 mod numbers;
 mod table;
 pub mod terminal;
+mod text;
+pub mod trace;
 mod wording;
 
 use seekscope_pattern::PhaseAnalysis;

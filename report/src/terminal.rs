@@ -1,7 +1,6 @@
 //! A run as plain text for a terminal: what must be known first, the findings, then the same table
 //! as in the HTML report.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use seekscope_pattern::FileAnalysis;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{Finding, Outcome, RunDocument};
@@ -10,6 +9,7 @@ use crate::ReportInput;
 use crate::comparison::{GROUPS, columns};
 use crate::numbers::format_share;
 use crate::table::Cell;
+use crate::text::{align_right, new_table};
 use crate::wording;
 
 /// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
@@ -47,25 +47,6 @@ fn describe(finding: &Finding, number: usize) -> String {
     }
     lines.push(String::new());
     lines.join("\n")
-}
-
-/// An empty table that keeps to `width` characters.
-pub(crate) fn new_table(width: u16) -> Table {
-    let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width);
-    table
-}
-
-/// Numbers stand to the right, under one another.
-pub(crate) fn align_right(table: &mut Table, columns: std::ops::Range<usize>) {
-    for index in columns {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
 }
 
 fn side_by_side(input: &ReportInput<'_>, width: u16) -> String {

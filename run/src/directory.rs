@@ -1,8 +1,9 @@
 //! A run directory on disk: created once, written as the run goes on, opened by any later command.
-//! Its parts: `io_records`, `interval_records`, and [`crate::latency_log`].
+//! Its parts: `io_records`, `totals_records`, `interval_records`, and [`crate::latency_log`].
 
 mod interval_records;
 mod io_records;
+mod totals_records;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ use crate::{ClockOffset, RunDocument, RunError};
 
 pub use interval_records::IntervalWriter;
 pub use io_records::IoWriter;
+pub use totals_records::TotalsWriter;
 
 const DOCUMENT: &str = "run.json";
 /// The self-contained report.
@@ -134,6 +136,7 @@ impl RunDirectory {
     /// what was there when the run is finished or opened again.
     pub fn finish_records(&self) -> Result<(), RunError> {
         self.finish_io()?;
+        self.finish_totals()?;
         self.finish_intervals()
     }
 

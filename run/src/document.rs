@@ -218,6 +218,23 @@ pub struct TraceFacts {
     pub cost: TracerCost,
 }
 
+impl TraceFacts {
+    /// Does every call that was seen have its place?
+    pub fn adds_up(&self) -> bool {
+        self.truncated || self.seen == self.written + self.lost + self.overwritten
+    }
+
+    /// With the tracer's CPU time as a share of the traced process's, where that is known.
+    pub fn with_share_of(mut self, process: Option<ProcessIo>) -> Self {
+        let process_cpu_ns = process.map_or(0, |io| io.cpu_ns);
+        if process_cpu_ns > 0 {
+            let tracer_ns = self.cost.program_ns + self.cost.drain_cpu_ns;
+            self.cost.share_of_server_cpu = tracer_ns as f64 / process_cpu_ns as f64;
+        }
+        self
+    }
+}
+
 /// One traced stretch of time. Its events are those of `io.parquet` with
 /// `started_ns <= t_ns < ended_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,10 +6,11 @@
  * A call's start is kept in an array slot chosen by thread id; at its end one record goes to the
  * ring buffer, or is added to the file's totals. Two backends share these bodies and user space loads one of them:
  *
- *   tp_btf      typed kernel pointers, read directly: cheapest, needs Linux 5.11
- *   tracepoint  classic tracepoints, every kernel read through a helper: needs Linux 5.8 and tracefs
+ *   tp_btf      typed tracepoints: cheapest; from Linux 7.2 on they miss calls (src/preemption.rs)
+ *   tracepoint  classic tracepoints: need Linux 5.8 and tracefs
  *
- * `typed` is a compile-time constant in each use, so each program contains one variant only.
+ * Either reads the kernel's memory directly where the kernel hands out typed pointers (`typed`,
+ * Linux 5.11 and 6.2), else through helpers. Loading settles which, and drops the other variant.
  */
 #include "kernel.h"
 #include <bpf/bpf_core_read.h>
@@ -385,7 +386,8 @@ int seekscope_enter(__u64 *ctx)
 		.position = SYSCALL_POSITION(regs),
 		.rwf = SYSCALL_RWF(regs),
 	};
-	return on_enter(pid_tgid, nr, op, &call, true);
+	return HAS_TYPED_TASK ? on_enter(pid_tgid, nr, op, &call, true)
+			      : on_enter(pid_tgid, nr, op, &call, false);
 }
 
 SEC("tp_btf/sys_exit")
@@ -402,19 +404,19 @@ int seekscope_exit(__u64 *ctx)
 	if (op == OP_NONE || !is_target(pid_tgid))
 		return 0;
 	if (op == OP_OPEN) {
-		on_open(pid_tgid, ctx[1], true);
+		on_open(pid_tgid, ctx[1], false);
 		return 0;
 	}
 	enum start found = take_start(pid_tgid, nr, &start);
 	if (found == START_TAKEN)
-		return on_exit(&start, ctx[1], true);
+		return HAS_TYPED_TASK ? on_exit(&start, ctx[1], true) : on_exit(&start, ctx[1], false);
 	if (found == START_UNKNOWN) {
-		struct task_struct *task = current_task(true);
+		struct task_struct *task = current_task(false);
 		struct file_facts facts = {};
-		struct file *file = file_of(task, SYSCALL_FD(regs), true);
+		struct file *file = file_of(task, SYSCALL_FD(regs), false);
 		if (file)
-			read_file_facts(file, &facts, true);
-		if (facts.wanted && !is_compat(task, true))
+			read_file(file, &facts, false);
+		if (facts.wanted && !is_compat(task, false))
 			count_unmatched();
 	}
 	return 0;
@@ -440,7 +442,8 @@ int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 		.position = ctx->args[3],
 		.rwf = ctx->args[5],
 	};
-	return on_enter(pid_tgid, ctx->id, op, &call, false);
+	return HAS_TYPED_TASK ? on_enter(pid_tgid, ctx->id, op, &call, true)
+			      : on_enter(pid_tgid, ctx->id, op, &call, false);
 }
 
 SEC("tracepoint/raw_syscalls/sys_exit")
@@ -459,7 +462,8 @@ int seekscope_end(struct trace_event_raw_sys_exit *ctx)
 	}
 	enum start found = take_start(pid_tgid, ctx->id, &start);
 	if (found == START_TAKEN)
-		return on_exit(&start, ctx->ret, false);
+		return HAS_TYPED_TASK ? on_exit(&start, ctx->ret, true)
+				      : on_exit(&start, ctx->ret, false);
 	/* The descriptor is not passed here, so calls on sockets and pipes count too. */
 	if (found == START_UNKNOWN && !is_compat(current_task(false), false))
 		count_unmatched();

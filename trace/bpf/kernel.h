@@ -35,6 +35,7 @@ enum { BPF_RB_AVAIL_DATA = 0 };
 struct bpf_raw_tracepoint_args {
 	__u64 args[0];
 };
+enum bpf_func_id { BPF_FUNC_get_current_task_btf = 158 };
 struct bpf_pidns_info {
 	__u32 pid;
 	__u32 tgid;

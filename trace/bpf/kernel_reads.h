@@ -14,6 +14,9 @@ extern void *bpf_rdonly_cast(const void *address, __u32 btf_id) __ksym __weak;
 #define LOAD(typed, pointer, member) \
 	((typed) ? (pointer)->member : BPF_CORE_READ(pointer, member))
 
+/* Does bpf_get_current_task_btf exist (Linux 5.11)? Settled when the program is loaded. */
+#define HAS_TYPED_TASK bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
+
 static __always_inline struct task_struct *current_task(const bool typed)
 {
 	return typed ? (struct task_struct *)bpf_get_current_task_btf()

@@ -39,6 +39,8 @@ pub(crate) struct CostSampler {
     on_since: u64,
     /// Events seen while they were on, without the present stretch.
     sampled: u64,
+    /// Events seen at the last look.
+    seen: u64,
     drains: u32,
 }
 
@@ -54,6 +56,7 @@ impl CostSampler {
             statistics: RunTimeStatistics::enable(),
             on_since: 0,
             sampled: 0,
+            seen: 0,
             drains: 0,
         }
     }
@@ -61,14 +64,19 @@ impl CostSampler {
     /// To be called after each drain; `seen` reads the number of events seen so far.
     pub(crate) fn drained(&mut self, seen: impl FnOnce() -> u64) {
         self.drains += 1;
-        if self.drains.is_multiple_of(DRAINS_PER_LOOK) {
+        // The first events after an idle start may be all there are.
+        let waits_for_first = self.statistics.is_none() && self.sampled == 0;
+        if waits_for_first || self.drains.is_multiple_of(DRAINS_PER_LOOK) {
             self.look(seen());
         }
     }
 
     fn look(&mut self, seen: u64) {
         let is_on = self.statistics.is_some();
-        match wants_sample(self.sampled_until(seen), seen) {
+        // While nothing arrives there is nothing to measure, and all other processes would pay.
+        let arriving = seen > self.seen;
+        self.seen = seen;
+        match arriving && wants_sample(self.sampled_until(seen), seen) {
             true if !is_on => {
                 self.statistics = RunTimeStatistics::enable();
                 self.on_since = seen;
@@ -172,6 +180,18 @@ mod tests {
         assert!(!wants_sample(1000, 1000));
         assert!(!wants_sample(1000, 15_999));
         assert!(wants_sample(1000, 16_000));
+    }
+
+    #[test]
+    fn an_idle_trace_is_not_measured_until_events_arrive() {
+        let mut sampler = CostSampler::start();
+        assert!(sampler.statistics.is_some(), "needs root");
+        (0..DRAINS_PER_LOOK).for_each(|_| sampler.drained(|| 0));
+        assert!(sampler.statistics.is_none());
+        sampler.drained(|| 0);
+        assert!(sampler.statistics.is_none());
+        sampler.drained(|| 5);
+        assert!(sampler.statistics.is_some(), "at once");
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl FileTable {
         let mut found = Vec::new();
         for (key, file) in &self.seen {
             if file.path_state == PathState::Known && self.told.insert(key.device) {
-                found.push(self.inside(file.pid, Path::new(&file.path)));
+                found.push(self.inside_or_here(file.pid, Path::new(&file.path)));
             }
         }
         found

@@ -20,8 +20,8 @@
 //!
 //! Programs of type `tp_btf` get typed kernel pointers and read through them directly. Where they do
 //! not load, classic tracepoints do the same work through helper calls, at about twice the
-//! cost; they need tracefs. [`BackendChoice::Auto`] tries in this order, and the trailer says which
-//! one ran and why.
+//! cost; they need tracefs. [`BackendChoice::Auto`] tries in this order, except from Linux 7.2 on,
+//! where the first kind misses calls (`preemption`), and the trailer says which one ran and why.
 //!
 //! # Hit or miss
 //!
@@ -49,6 +49,7 @@ mod loader;
 mod members;
 pub mod notices;
 pub mod options;
+mod preemption;
 mod process;
 pub mod recording;
 pub mod replay;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use seekscope_run::{ThreadRecord, TraceFacts};
+use seekscope_run::{ThreadRecord, TraceCoverage, TraceFacts};
 
 use crate::cost::CostSampler;
 use crate::decode::{RECORD_BYTES, decode};
@@ -17,6 +17,7 @@ use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
 use crate::options::{BackendChoice, Followed, TraceOptions};
+use crate::preemption::typed_programs_are_preemptible;
 use crate::process::{check_capabilities, not_ours};
 use crate::ring::{BATCH_RECORDS, Batch, Ring};
 use crate::source::{DRAIN_INTERVAL, EventSink, EventSource};
@@ -217,6 +218,20 @@ impl LiveSource {
         Ok(())
     }
 
+    /// The way into the kernel and why it was taken, for people.
+    pub fn way_in(&self) -> String {
+        format!(
+            "{} ({})",
+            self.programs.backend().name(),
+            self.backend_reason
+        )
+    }
+
+    /// What is followed, and what not and why.
+    pub fn coverage(&self) -> &[TraceCoverage] {
+        &self.programs.groups().coverage
+    }
+
     /// What was counted so far, where the trace only counts. Files are announced to `sink`.
     ///
     /// # Errors
@@ -338,23 +353,33 @@ fn scan(proc_root: &Path, members: &[Member]) -> Result<FileTable, TraceError> {
 
 /// Loads the chosen backend; with `Auto` the second when the first fails. Also says why.
 fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String), TraceError> {
-    let first = match choice {
-        BackendChoice::Tracepoint => Backend::Tracepoint,
-        BackendChoice::Auto | BackendChoice::TpBtf => Backend::TpBtf,
+    let asked_for = |backend| match Programs::load(backend, settings) {
+        Ok(programs) => Ok((programs, "asked for".into())),
+        Err(failure) => Err(failure.into_error()),
+    };
+    let ([first, second], why) = match choice {
+        BackendChoice::TpBtf => return asked_for(Backend::TpBtf),
+        BackendChoice::Tracepoint => return asked_for(Backend::Tracepoint),
+        BackendChoice::Auto => best_first(),
     };
     let failure = match Programs::load(first, settings) {
-        Ok(programs) if choice == BackendChoice::Auto => {
-            return Ok((programs, "the fastest, and it loaded".into()));
-        }
-        Ok(programs) => return Ok((programs, "asked for".into())),
+        Ok(programs) => return Ok((programs, why.into())),
         Err(failure) => failure,
     };
-    if choice != BackendChoice::Auto {
-        return Err(failure.into_error());
-    }
-    match Programs::load(Backend::Tracepoint, settings) {
+    match Programs::load(second, settings) {
         Ok(programs) => Ok((programs, failure.reason())),
         Err(second) => Err(both_failed(&failure, second)),
+    }
+}
+
+/// The backends in the order in which they are to be tried, and what speaks for the first.
+fn best_first() -> ([Backend; 2], &'static str) {
+    if typed_programs_are_preemptible() {
+        let why = "misses no call; on this kernel (Linux 7.2 and newer) tp_btf would";
+        ([Backend::Tracepoint, Backend::TpBtf], why)
+    } else {
+        let why = "the fastest, and it loaded";
+        ([Backend::TpBtf, Backend::Tracepoint], why)
     }
 }
 

@@ -44,6 +44,13 @@ const TRACEFS: [&str; 2] = [
     "/sys/kernel/debug/tracing/events",
 ];
 
+/// The kernel's restriction of root, where securityfs is mounted.
+const LOCKDOWN: &str = "/sys/kernel/security/lockdown";
+
+/// How the library frames the verifier's log.
+const LOG_BEGINS: &str = "-- BEGIN PROG LOAD LOG --";
+const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
+
 /// Files times operations that can be counted, 392 bytes each.
 const TOTALS_MAX: u32 = 16_384;
 
@@ -365,12 +372,23 @@ impl Failure {
         if self.messages.is_empty() {
             return self.error.to_string();
         }
-        format!("{}; {}", self.error, self.messages)
+        format!("{}; {}", self.error, without_verifier_log(&self.messages))
     }
 
     /// The error for the user, when no backend is left to try.
     pub(crate) fn into_error(self) -> TraceError {
         let what = format!("load the tracing programs ({})", self.backend.name());
+        if is_locked_down() {
+            return TraceError::NoPermission {
+                what,
+                why: "the kernel is locked down for confidentiality, which keeps everyone, root \
+                      included, from reading its memory"
+                    .into(),
+                remedy: "Boot with lockdown=integrity or without lockdown \
+                         (cat /sys/kernel/security/lockdown shows the mode)"
+                    .into(),
+            };
+        }
         if self.backend == Backend::Tracepoint
             && !TRACEFS.iter().any(|path| Path::new(path).exists())
         {
@@ -393,6 +411,27 @@ impl Failure {
             .into();
         TraceError::Load { what, why, remedy }
     }
+}
+
+/// Does lockdown forbid what every tracing program does? The kernel refuses with EINVAL then, as
+/// if the program were wrong. In the other mode, integrity, programs may read.
+fn is_locked_down() -> bool {
+    std::fs::read_to_string(LOCKDOWN).is_ok_and(|modes| modes.contains("[confidentiality]"))
+}
+
+/// The verifier's log in a text, which tells each instruction's registers, cut down to its verdict:
+/// the line before the closing statistics.
+fn without_verifier_log(text: &str) -> String {
+    let Some((before, rest)) = text.split_once(LOG_BEGINS) else {
+        return text.to_owned();
+    };
+    let (log, after) = rest.split_once(LOG_ENDS).unwrap_or((rest, ""));
+    let verdict = log
+        .lines()
+        .map(str::trim)
+        .rfind(|line| !line.is_empty() && !line.starts_with("processed "));
+    let after = without_verifier_log(after);
+    format!("{before}{}{after}", verdict.unwrap_or("no reason given"))
 }
 
 /// Sizes the maps, fills the constants and picks the backend's programs.
@@ -454,9 +493,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verifiers_objection_is_found_in_its_log() {
-        let log = "libbpf: -- BEGIN PROG LOAD LOG --\n0: (bf) r6 = r1\nR1 invalid mem access\nprocessed 9 insns\n-- END";
-        assert_eq!(verdict(log), Some("R1 invalid mem access"));
-        assert_eq!(verdict("libbpf: failed to load: -EPERM"), None);
+    fn of_a_verifier_log_its_verdict_is_kept() {
+        let text = "prog 'a': failed\n-- BEGIN PROG LOAD LOG --\n0: (79) r6 = r1\nR0=inv(id=1)\n\
+                    invalid func unknown#158\nprocessed 33 insns (limit 1000000)\n\
+                    -- END PROG LOAD LOG -- failed to load";
+        assert_eq!(
+            without_verifier_log(text),
+            "prog 'a': failed\ninvalid func unknown#158 failed to load"
+        );
+        assert_eq!(without_verifier_log("plain"), "plain");
     }
 }

@@ -25,6 +25,24 @@ pub trait EventSink {
     }
 }
 
+impl<S: EventSink + ?Sized> EventSink for Box<S> {
+    fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
+        (**self).event(event)
+    }
+
+    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
+        (**self).file(file)
+    }
+
+    fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
+        (**self).thread(thread)
+    }
+
+    fn drained(&mut self) -> Result<(), SinkError> {
+        (**self).drained()
+    }
+}
+
 /// Into a run directory: each drain is brought to the file, so that a killed run misses little.
 impl EventSink for IoWriter {
     fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {

@@ -2,7 +2,7 @@
 // that zooming, drawing and counting need no second case.
 
 import type uPlot from "uplot";
-import { byteLabels, formatCount, formatNsTick, formatPercentile, formatSeconds } from "./format";
+import { byteLabels, formatBytesTick, formatCount, formatNsTick, formatPercentile, formatSeconds } from "./format";
 import { theme } from "./theme";
 
 const FONT = "12px system-ui, sans-serif";
@@ -30,12 +30,32 @@ export function timeAxis(beginning: string): uPlot.Axis {
 
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
-export function offsetAxis(): uPlot.Axis {
-  return axis("offset in the file", {
+/** Bytes in steps of powers of two. */
+export function bytesAxis(label: string): uPlot.Axis {
+  return axis(label, {
     size: 72,
     space: 36,
     incrs: BYTE_STEPS,
     values: (_u, splits, _axis, _space, step) => byteLabels(splits, step),
+  });
+}
+
+/** Over logarithms to base 2. */
+export function logBytesAxis(label: string): uPlot.Axis {
+  return axis(label, {
+    size: 34,
+    space: 70,
+    splits: (_u, _index, low, high) => decades(low, high),
+    values: (_u, splits) => splits.map((log) => formatBytesTick(2 ** log)),
+  });
+}
+
+/** 0 to 1 as 0 % to 100 %. */
+export function shareAxis(): uPlot.Axis {
+  return axis("share", {
+    size: 56,
+    space: 36,
+    values: (_u, splits) => splits.map((share) => `${Number((share * 100).toPrecision(4))} %`),
   });
 }
 

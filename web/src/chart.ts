@@ -1,7 +1,7 @@
 // One figure: a density picture that turns into single calls when zoomed in.
 
 import uPlot from "uplot";
-import { latencyAxis, offsetAxis, timeAxis } from "./axes";
+import { bytesAxis, latencyAxis, timeAxis } from "./axes";
 import { readBlob, type Figure, type FileFigures } from "./data";
 import {
   coarser,
@@ -115,6 +115,8 @@ export class Chart {
   }
 
   private options(holder: HTMLElement): uPlot.Options {
+    const { beginning = "phase", place = "file" } =
+      this.root.closest<HTMLElement>("article.phase")?.dataset ?? {};
     return {
       width: Math.max(holder.clientWidth, 200),
       height: HEIGHT,
@@ -125,7 +127,10 @@ export class Chart {
         y: { auto: false, range: () => [this.view.y0, this.view.y1] },
       },
       series: [{}, { paths: () => null, points: { show: false } }],
-      axes: [timeAxis("phase"), this.kind === "offset" ? offsetAxis() : latencyAxis()],
+      axes: [
+        timeAxis(beginning),
+        this.kind === "offset" ? bytesAxis(`offset in the ${place}`) : latencyAxis(),
+      ],
       cursor: {
         points: { show: false },
         drag: { x: true, y: true, uni: 20, dist: 5, setScale: false },

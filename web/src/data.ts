@@ -33,7 +33,17 @@ export interface PhaseFigures {
   files: FileFigures[];
 }
 
-export type ScaleKind = "percentile" | "depth" | "latency_ns" | "rate" | "rate_log" | "seconds";
+export type ScaleKind =
+  | "percentile"
+  | "depth"
+  | "latency_ns"
+  | "rate"
+  | "rate_log"
+  | "seconds"
+  | "trace_seconds"
+  | "bytes"
+  | "bytes_log"
+  | "share";
 
 export interface Line {
   label: string;

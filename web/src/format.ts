@@ -11,6 +11,12 @@ export function formatBytes(bytes: number): string {
   return unit === 0 ? `${bytes} B` : `${threeDigits(bytes / 1024 ** unit)} ${BYTE_UNITS[unit]}`;
 }
 
+/** A tick of a logarithmic axis of bytes: no digits that say nothing. */
+export function formatBytesTick(bytes: number): string {
+  const unit = byteUnit(bytes);
+  return `${Number((bytes / 1024 ** unit).toPrecision(4))} ${BYTE_UNITS[unit]}`;
+}
+
 function byteUnit(bytes: number): number {
   let unit = 0;
   while (bytes >= 999.5 * 1024 ** unit && unit + 1 < BYTE_UNITS.length) unit++;

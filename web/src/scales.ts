@@ -3,15 +3,18 @@
 
 import type uPlot from "uplot";
 import {
+  bytesAxis,
   depthAxis,
   latencyAxis,
+  logBytesAxis,
   logRateAxis,
   percentileAxis,
   rateAxis,
+  shareAxis,
   timeAxis,
 } from "./axes";
 import type { ScaleKind } from "./data";
-import { formatCount, formatNs } from "./format";
+import { formatBytes, formatCount, formatNs } from "./format";
 
 export interface Scale {
   place(value: number): number;
@@ -29,6 +32,15 @@ function wholeDecades(low: number, high: number): [number, number] {
 }
 
 const log10 = (value: number) => Math.log10(Math.max(value, 1));
+
+function seconds(beginning: string): Scale {
+  return {
+    place: (value) => value,
+    axis: () => timeAxis(beginning),
+    range: exactly,
+    text: (value) => `${value.toFixed(1)} s`,
+  };
+}
 
 export const SCALES: Record<ScaleKind, Scale> = {
   percentile: {
@@ -51,11 +63,25 @@ export const SCALES: Record<ScaleKind, Scale> = {
     text: formatRate,
   },
   rate_log: { place: log10, axis: logRateAxis, range: wholeDecades, text: formatRate },
-  seconds: {
-    place: (seconds) => seconds,
-    axis: () => timeAxis("run"),
+  seconds: seconds("run"),
+  trace_seconds: seconds("trace"),
+  bytes: {
+    place: (bytes) => bytes,
+    axis: () => bytesAxis("bytes"),
+    range: (_low, high) => [0, high * 1.1 || 1],
+    text: formatBytes,
+  },
+  bytes_log: {
+    place: (bytes) => Math.log2(Math.max(bytes, 1)),
+    axis: () => logBytesAxis("size"),
     range: exactly,
-    text: (seconds) => `${seconds.toFixed(1)} s`,
+    text: formatBytes,
+  },
+  share: {
+    place: (share) => share,
+    axis: shareAxis,
+    range: () => [0, 1],
+    text: (share) => `${Number((share * 100).toPrecision(3))} %`,
   },
 };
 

@@ -5,6 +5,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after, before } from "node:test";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -37,6 +38,20 @@ export async function startBrowser(options = {}) {
     rmSync(profile, { recursive: true, force: true });
   };
   return { context, close };
+}
+
+/** A folder for reports and a browser to open them in, for as long as a file's tests run. */
+export function setUp() {
+  const shared = { folder: "", browser: null };
+  before(async () => {
+    shared.folder = mkdtempSync(join(tmpdir(), "seekscope-report-"));
+    shared.browser = await startBrowser();
+  });
+  after(async () => {
+    await shared.browser?.close();
+    rmSync(shared.folder, { recursive: true, force: true });
+  });
+  return shared;
 }
 
 /** A page that keeps all it complains about and all it asks for. */
@@ -87,3 +102,26 @@ const CARGO_ARGUMENTS = [
   new URL("../../Cargo.toml", import.meta.url).pathname,
   "--",
 ];
+
+/** Text that was meant to give orders has given none, and does not widen the page. */
+export async function assertInert(page) {
+  assert.ok(!/[\u0000-\u0008\u202a-\u202e]/.test(await page.content()));
+  assert.equal(await page.evaluate(() => window.hacked), undefined);
+  assert.equal(await page.locator("main img, main svg, main script").count(), 0);
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  assert.equal(overflow, 0, "a long name makes the page scroll sideways");
+}
+
+/** Colour of the page in the light, in the dark and on paper; `check` is called in the dark. */
+export async function assertThemes(page, check) {
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const light = await background();
+  await page.emulateMedia({ colorScheme: "dark" });
+  assert.notEqual(await background(), light);
+  await check();
+  await page.emulateMedia({ colorScheme: "dark", media: "print" });
+  assert.equal(await background(), light);
+  await page.emulateMedia({ colorScheme: "light", media: "screen" });
+}

@@ -1,6 +1,9 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod replay;
+mod trace;
+mod trace_files;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +13,10 @@ pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
+pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
+pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
+pub use trace_files::{ExportArgs, ExportFormat, ImportArgs, ImportFormat};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
 #[derive(Debug, Parser)]
@@ -31,7 +37,9 @@ pub struct Cli {
 pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
+    Trace(Box<TraceArgs>),
     Mongoperf(MongoperfArgs),
+    Replay(Box<ReplayArgs>),
     Report(ReportArgs),
     Clean(CleanArgs),
 }

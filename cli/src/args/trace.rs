@@ -35,17 +35,6 @@ pub enum TraceVerb {
     Export(ExportArgs),
 }
 
-impl TraceArgs {
-    /// How results are shown.
-    pub fn output(&self) -> &OutputArgs {
-        match &self.verb {
-            None => &self.record.output,
-            Some(TraceVerb::Import(args)) => &args.output,
-            Some(TraceVerb::Export(args)) => &args.output,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     #[command(flatten)]
@@ -117,7 +106,7 @@ fn power_of_two(text: &str) -> Result<u64, String> {
     match parse_bytes(text) {
         Ok(bytes) if bytes.is_power_of_two() && bytes >= 512 => Ok(bytes),
         Ok(_) => Err("a power of two of at least 512 bytes is expected, such as 1M".into()),
-        Err(error) => Err(error),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -2,8 +2,7 @@
 //! and the single job share.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use seekscope_disk::DiskError;
@@ -55,26 +54,17 @@ pub async fn run(
     }
     session.save()?;
     let before = ProcessDeviceIo::read(Path::new("/"));
-    let cancel = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancel);
     let mut signal = None;
     let measured = match &emulation {
         Err(_) => None,
         Ok(_) => {
             let run = session.directory.path().to_path_buf();
-            let mut work = tokio::task::spawn_blocking(move || {
-                let measured = measure(&mut session, place, &flag);
+            let work = move |cancel: &AtomicBool| {
+                let measured = measure(&mut session, place, cancel);
                 (session, measured)
-            });
-            let ended = tokio::select! {
-                biased;
-                name = signals.first() => {
-                    cancel.store(true, Ordering::Relaxed);
-                    signal = Some(name);
-                    work.await
-                }
-                ended = &mut work => ended,
             };
+            let (ended, by_signal) = signals.cancelling(work).await;
+            signal = by_signal;
             match ended {
                 Ok((returned, measured)) => {
                     session = returned;
@@ -151,7 +141,8 @@ fn show(session: &mut Session, args: &PlaceArgs, progress: Progress) -> Result<(
     results.show(session, &args.output, progress)
 }
 
-fn held_back(pressure: f64) -> String {
+/// Why a measurement ended itself.
+pub fn held_back(pressure: f64) -> String {
     format!(
         "ended early for the sake of others: tasks on this host waited for I/O for {:.0} % of the last seconds",
         pressure * 100.0

@@ -9,7 +9,9 @@ mod results;
 mod summary;
 mod survey;
 
-pub use results::Results;
+pub use measurement::held_back;
+pub use place::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
+pub use results::{Results, load_model};
 
 use anyhow::Result;
 

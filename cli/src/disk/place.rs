@@ -20,12 +20,12 @@ use crate::progress::Progress;
 use crate::session::Session;
 
 /// Beside a database: so much and no more, and only while the host does not suffer.
-const LIMITS_BESIDE_DATABASE: RateLimits = RateLimits {
+pub const LIMITS_BESIDE_DATABASE: RateLimits = RateLimits {
     requests_per_s: 200.0,
     bytes_per_s: 20e6,
     pressure_max: 0.6,
 };
-const FILL_BYTES_PER_S_BESIDE_DATABASE: u64 = 20_000_000;
+pub const FILL_BYTES_PER_S_BESIDE_DATABASE: u64 = 20_000_000;
 const FILE_BYTES: u64 = 4 << 30;
 const FILE_BYTES_BESIDE_DATABASE: u64 = 256 << 20;
 /// Smaller files fit into the caches of disks and controllers.

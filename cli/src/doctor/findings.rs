@@ -205,7 +205,8 @@ fn confidence(fully_traced: bool, ratio: &PairedRatio, verdict: Verdict) -> &'st
 fn from_observation(observed: &Analysed<'_>) -> Option<Finding> {
     let (record, file) = observed.main_file()?;
     let pattern = file.read_pattern.as_ref()?;
-    if file.reads.calls < READS_OF_CONCERN || pattern.kind == PatternKind::Sequential {
+    let harmless = matches!(pattern.kind, PatternKind::Sequential | PatternKind::ReRead);
+    if file.reads.calls < READS_OF_CONCERN || harmless {
         return None;
     }
     let name = record.namespace.as_deref().unwrap_or(record.name());

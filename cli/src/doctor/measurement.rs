@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use seekscope_run::directory::IoWriter;
-use seekscope_run::{FileRecord, IoEvent, Limitation, Phase, ProcessIo, TraceFacts, monotonic_ns};
+use seekscope_run::{
+    FileRecord, IoEvent, Limitation, Phase, ProcessIo, ThreadRecord, monotonic_ns,
+};
 use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
 use seekscope_trace::{EventSink, LiveSource, Recording, SinkError, TraceError, TraceOptions};
@@ -59,7 +61,7 @@ impl Measurement {
         let mut trace_failure = None;
         if let Some(recording) = self.recording.take() {
             match recording.stop() {
-                Ok((facts, _)) => phase.trace = Some(with_share(facts, phase.process_io)),
+                Ok((facts, _)) => phase.trace = Some(facts.with_share_of(phase.process_io)),
                 Err(error) => trace_failure = Some(error.to_string()),
             }
         }
@@ -84,15 +86,6 @@ fn start_recording(sink: RunSink) -> impl FnOnce(u32) -> Result<Recording, Trace
         let source = LiveSource::attach(&TraceOptions::new(pid))?.with_first_file_id(first_file_id);
         Ok(Recording::start(Box::new(source), Box::new(sink)))
     }
-}
-
-fn with_share(mut facts: TraceFacts, process_io: Option<ProcessIo>) -> TraceFacts {
-    let server_cpu_ns = process_io.map_or(0, |io| io.cpu_ns);
-    if server_cpu_ns > 0 {
-        let tracer_ns = facts.cost.program_ns + facts.cost.drain_cpu_ns;
-        facts.cost.share_of_server_cpu = tracer_ns as f64 / server_cpu_ns as f64;
-    }
-    facts
 }
 
 fn untraced(error: &TraceError) -> Limitation {
@@ -130,6 +123,10 @@ impl EventSink for RunSink {
         self.next_file_id
             .fetch_max(file.file_id.saturating_add(1), Ordering::Relaxed);
         EventSink::file(&mut self.writer, file)
+    }
+
+    fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
+        EventSink::thread(&mut self.writer, thread)
     }
 
     fn drained(&mut self) -> Result<(), SinkError> {

@@ -89,7 +89,7 @@ pub async fn run(
 fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
     let unaccounted = session.document.phases.iter().find_map(|phase| {
         let trace = phase.trace.as_ref()?;
-        (trace.seen != trace.written + trace.lost).then(|| {
+        (!trace.adds_up()).then(|| {
             format!(
                 "the trace of \"{}\" does not add up: {} events seen, {} written, {} lost",
                 phase.name, trace.seen, trace.written, trace.lost

@@ -71,6 +71,16 @@ fn the_model_of_a_survey_predicts_orders() {
     }
     absurd_sizes_are_refused(&bench);
     a_run_without_events_has_no_trace(&bench);
+    an_imported_trace_is_predicted(&bench);
+}
+
+fn an_imported_trace_is_predicted(bench: &Bench) {
+    let iolog = "fio version 2 iolog\n/d/a read 0 4096\n/d/a read 8192 4096\n/d/a write 0 512\n";
+    std::fs::write(bench.path("iolog"), iolog).unwrap();
+    json(&mut bench.seekscope(&["trace", "import", "iolog", "--out", "imported"]));
+    let arguments = ["disk", "predict", "--model", "run", "--trace", "imported"];
+    let document = json(&mut bench.seekscope(&arguments));
+    assert_eq!(document["summary"]["accesses"], 3, "{document:#}");
 }
 
 fn absurd_sizes_are_refused(bench: &Bench) {

@@ -11,6 +11,7 @@
     reason = "a test helper that fails is a failed test; nobody depends on a test"
 )]
 
+mod analysis_sql;
 mod command_line;
 mod demo;
 mod directory_snapshot;
@@ -27,5 +28,11 @@ mod interruption;
 mod mongoperf;
 mod mounts;
 mod permissions;
+mod recorded_run;
+mod replay;
+mod replay_accidents;
+mod replay_calls;
 mod schemas;
 mod support;
+mod trace_files;
+mod trace_report;

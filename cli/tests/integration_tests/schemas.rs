@@ -8,6 +8,8 @@ pub fn assert_valid(name: &str, document: &Value) {
         "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
         "disk" => include_str!("../../../docs/schema/disk.schema.json"),
         "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),
+        "trace" => include_str!("../../../docs/schema/trace.schema.json"),
+        "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         _ => panic!("no schema {name}"),
     };
     let validator = jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap();

@@ -31,6 +31,22 @@ pub fn server_binary() -> PathBuf {
     from_environment("SEEKSCOPE_TEST_SERVER", "tools/bin/secantusd-rs")
 }
 
+/// What a Python script prints, run by the interpreter that has the foreign readers.
+pub fn python(script: &str, arguments: &[&Path]) -> String {
+    let output = Command::new(python_interpreter())
+        .args(["-c", script])
+        .args(arguments)
+        .output()
+        .expect("Python; `./x test` installs it");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Python with DuckDB and Spark.
+pub fn python_interpreter() -> PathBuf {
+    from_environment("SEEKSCOPE_TEST_PYTHON", "python/bin/python")
+}
+
 /// A folder on a real disk, with the state that seekscope keeps for its user in it.
 pub struct Bench {
     folder: tempfile::TempDir,

@@ -2,10 +2,14 @@
 //!
 //! - `sample_report OUT.html [EVENTS] [--hostile]`: traced phases,
 //! - `sample_report OUT.html [SECONDS] --disk [--job] [--hostile]`: a disk, or one job on it for
-//!   some seconds; OUT.txt instead is what the terminal would show.
+//!   some seconds,
+//! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace.
+//!
+//! OUT.txt instead is what the terminal would show of a disk or a trace.
 
 mod disk_sample;
 mod synthetic;
+mod trace_sample;
 
 use std::error::Error;
 
@@ -22,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk] [--job] [--hostile]")?;
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace] [--hostile]")?;
     let number = words.get(1).map(|number| number.parse()).transpose()?;
     let report = if flag("--disk") {
         let sample = if flag("--job") {
@@ -34,6 +38,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             disk::terminal(&sample.input(), WIDTH)
         } else {
             disk::html(&sample.input())
+        }
+    } else if flag("--trace") {
+        let sample = trace_sample::trace(number.unwrap_or(20_000), flag("--hostile"));
+        if path.ends_with(".txt") {
+            sample.terminal(WIDTH)
+        } else {
+            sample.html()?
         }
     } else {
         traced(number.unwrap_or(20_000), flag("--hostile"))

@@ -3,8 +3,8 @@
 use seekscope_run::StepGroup;
 
 use super::{DiskReportInput, percentiles, sentences, series, tables};
-use crate::facts::{Fact, UNKNOWN};
-use crate::table::{Cell, Table};
+use crate::facts::fact_table;
+use crate::table::Table;
 
 /// A part of the report that has something to show.
 pub(super) struct Section {
@@ -169,15 +169,6 @@ fn section(input: &DiskReportInput<'_>, plan: &Plan) -> Option<Section> {
         tables,
         sentences,
     })
-}
-
-/// Facts as a table.
-pub(super) fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
-    let mut table = Table::new(2, &[heading, "value"]);
-    for (name, value) in facts {
-        table.row([name.into(), Cell::or(value, UNKNOWN)]);
-    }
-    table
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::sections::{Section, fact_table, sections};
+use super::sections::{Section, sections};
 use super::{DiskReportInput, reservations, sentences, tables};
-use crate::facts::{Fact, device_facts, host_facts};
-use crate::table::{Cell, Row, Table};
-use crate::terminal::{align_right, limitations, new_table, visible};
+use crate::facts::{Fact, device_facts, fact_table, host_facts};
+use crate::terminal::{limitations, visible};
+use crate::text::{align_right, new_table, table_text, wrapped};
 
 /// These are for the page, where there is room.
 const PAGE_ONLY: [&str; 1] = ["percentiles"];
@@ -92,58 +92,4 @@ fn section_text(section: &Section, width: u16) -> String {
         let _ = writeln!(text, "{}", wrapped(sentence, width, "  "));
     }
     text
-}
-
-fn table_text(table: &Table, width: u16) -> String {
-    let mut out = new_table(width);
-    out.add_row(table.columns.clone());
-    for row in &table.rows {
-        match row {
-            Row::Group(heading) => out.add_row([heading.clone()]),
-            Row::Cells(cells) => out.add_row(cells.iter().map(cell_text)),
-        };
-    }
-    align_right(&mut out, table.words..table.columns.len());
-    out.to_string()
-}
-
-/// Reasons for missing numbers stand in brackets; they are no values.
-fn cell_text(cell: &Cell) -> String {
-    match cell {
-        Cell::Value(text) => text.clone(),
-        Cell::Missing("") => String::new(),
-        Cell::Missing(why) => format!("({why})"),
-    }
-}
-
-/// Broken between words, every line indented alike.
-fn wrapped(text: &str, width: u16, indent: &str) -> String {
-    let limit = usize::from(width).max(20);
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let used = |line: &String| line.chars().count() + 1 + word.chars().count();
-        match lines.last_mut().filter(|line| used(line) <= limit) {
-            Some(line) => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            None => lines.push(format!("{indent}{word}")),
-        }
-    }
-    lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_break_between_words() {
-        assert_eq!(
-            wrapped("one two three four five six", 22, "  "),
-            "  one two three four\n  five six"
-        );
-        let long = "x".repeat(50);
-        assert_eq!(wrapped(&long, 20, ""), long);
-    }
 }

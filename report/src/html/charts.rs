@@ -25,6 +25,14 @@ pub(crate) enum Scale {
     RateLog,
     /// Seconds since the run began.
     Seconds,
+    /// Seconds since the trace began.
+    TraceSeconds,
+    /// Bytes, from zero.
+    Bytes,
+    /// Bytes, logarithmic to base 2.
+    BytesLog,
+    /// 0 to 1, shown as a percentage.
+    Share,
 }
 
 /// Lines over one axis.

@@ -4,27 +4,26 @@
 //! number of calls; the calls themselves go along, up to [`POINTS_MAX`], for zooming in.
 
 mod captions;
+mod collector;
 mod markup;
 
 use std::collections::HashMap;
 
-use seekscope_pattern::{Axis, DensityGrid, FileAnalysis, PhaseAnalysis, events_of};
+use seekscope_pattern::{Axis, FileAnalysis, PhaseAnalysis, events_of};
 use seekscope_run::{FileRecord, IoEvent, Phase};
 use serde::Serialize;
 
-use super::points::{Blobs, PointColumns, push_counts};
+use super::points::Blobs;
 use crate::ReportInput;
 use crate::escape::{shortened, visible};
 
+pub(crate) use captions::{CaptionSource, latency_sentence, sample_sentence, shape_sentence};
+pub(crate) use collector::{Collector, TimeSpan, byte_axis, latency_axis, stride_of};
+pub(crate) use markup::figures_of_files;
 pub(super) use markup::section;
 
-/// Points embedded per run; beyond it every k-th is.
-const POINTS_MAX: usize = 1_000_000;
 /// Files with a figure per phase; the table of files has the others.
 const FILES_PER_PHASE: usize = 12;
-/// About a cell per two screen pixels of a figure half a window wide.
-const GRID_COLUMNS: usize = 600;
-const GRID_ROWS: usize = 300;
 const MENU_NAME_CHARS: usize = 70;
 const PAGE_BYTES: u64 = 4096;
 
@@ -32,9 +31,9 @@ const PAGE_BYTES: u64 = 4096;
 #[derive(Serialize)]
 pub(crate) struct PhaseFigures {
     /// Seconds per unit of the points' time column.
-    time_unit_s: f64,
+    pub(crate) time_unit_s: f64,
     /// First the file shown at first.
-    pub(super) files: Vec<FileFigures>,
+    pub(crate) files: Vec<FileFigures>,
 }
 
 /// One file in one phase.
@@ -90,12 +89,12 @@ pub(super) fn build(input: &ReportInput<'_>, blobs: &mut Blobs) -> Vec<PhaseFigu
         })
         .collect();
     let events: usize = sources.iter().flatten().map(|s| s.events.len()).sum();
-    let stride = events.div_ceil(POINTS_MAX).max(1);
+    let stride = stride_of(events);
     let analyses = || sources.iter().flatten().map(|source| source.analysis);
     let shared = SharedAxes {
         // The same for the first picture of every phase, so that they can be compared.
         busiest_offset: offset_axis(analyses().filter_map(|a| a.main_file(input.files))),
-        latency: latency_axis(analyses()),
+        latency: latency_axis(latency_ranges(analyses())),
     };
     sources
         .iter()
@@ -124,75 +123,17 @@ fn offset_axis<'a>(files: impl Iterator<Item = &'a FileAnalysis>) -> Axis {
             .max()
     };
     let high = files.filter_map(end).max().unwrap_or(0).max(PAGE_BYTES);
-    Axis {
-        low: 0.0,
-        high: high as f64,
-        bins: GRID_ROWS,
-    }
+    byte_axis(0, high)
 }
 
-/// Whole decades around all latencies of the run.
-fn latency_axis<'a>(analyses: impl Iterator<Item = &'a PhaseAnalysis>) -> Axis {
-    let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-    for calls in analyses
-        .flat_map(|a| [&a.reads, &a.writes])
+/// Shortest and longest of each phase's reads and writes, ns.
+fn latency_ranges<'a>(
+    analyses: impl Iterator<Item = &'a PhaseAnalysis>,
+) -> impl Iterator<Item = (u64, u64)> {
+    let calls = analyses.flat_map(|a| [&a.reads, &a.writes]);
+    calls
         .filter(|calls| calls.calls > 0)
-    {
-        low = low.min(log10_ns(calls.latency_ns.min));
-        high = high.max(log10_ns(calls.latency_ns.max));
-    }
-    let low = if low.is_finite() { low.floor() } else { 0.0 };
-    Axis {
-        low,
-        high: high.ceil().max(low + 1.0),
-        bins: GRID_ROWS,
-    }
-}
-
-fn log10_ns(latency_ns: u64) -> f64 {
-    (latency_ns.max(1) as f64).log10()
-}
-
-/// The grids and points of one file, while events are being counted.
-struct FileCollector {
-    offset: [DensityGrid; 2],
-    latency: [DensityGrid; 2],
-    points: PointColumns,
-    unknown_offsets: u64,
-}
-
-impl FileCollector {
-    fn new(time: Axis, offset: Axis, latency: Axis) -> Self {
-        let pair = |y| [DensityGrid::new(time, y), DensityGrid::new(time, y)];
-        Self {
-            offset: pair(offset),
-            latency: pair(latency),
-            points: PointColumns::default(),
-            unknown_offsets: 0,
-        }
-    }
-
-    fn count(&mut self, seconds: f64, event: &IoEvent) {
-        let direction = usize::from(!event.op.is_read());
-        match event.offset {
-            Some(offset) => self.offset[direction].add(seconds, offset as f64),
-            None => self.unknown_offsets += 1,
-        }
-        self.latency[direction].add(seconds, log10_ns(event.latency_ns));
-    }
-}
-
-fn figure(grids: &[DensityGrid; 2], caption: String, blobs: &mut Blobs) -> Figure {
-    let [reads, writes] = grids;
-    let mut bytes = Vec::with_capacity(reads.counts.len() + writes.counts.len());
-    push_counts(&mut bytes, &reads.counts);
-    push_counts(&mut bytes, &writes.counts);
-    Figure {
-        x: reads.x,
-        y: reads.y,
-        blob: blobs.add(&bytes),
-        caption,
-    }
+        .map(|calls| (calls.latency_ns.min, calls.latency_ns.max))
 }
 
 fn phase_figures(
@@ -203,16 +144,9 @@ fn phase_figures(
     blobs: &mut Blobs,
 ) -> PhaseFigures {
     let phase = source.phase;
-    let duration_ns = phase.ended_ns.saturating_sub(phase.started_ns).max(1);
-    // Microseconds, unless the phase is longer than 71 minutes and 32 bits would overflow.
-    let unit_ns = duration_ns.div_ceil(u64::from(u32::MAX)).max(1000);
-    let time = Axis {
-        low: 0.0,
-        high: duration_ns as f64 / 1e9,
-        bins: GRID_COLUMNS,
-    };
+    let time = TimeSpan::new(phase.started_ns, phase.ended_ns);
     let shown = shown_files(source.analysis, input.files);
-    let mut collectors: Vec<FileCollector> = Vec::with_capacity(shown.len());
+    let mut collectors: Vec<Collector> = Vec::with_capacity(shown.len());
     let mut slot_of: HashMap<u32, usize> = HashMap::new();
     for (slot, file) in shown.iter().enumerate() {
         let offset = if slot == 0 {
@@ -221,25 +155,21 @@ fn phase_figures(
             offset_axis(std::iter::once(*file))
         };
         slot_of.insert(file.file_id, slot);
-        collectors.push(FileCollector::new(time, offset, shared.latency));
+        collectors.push(Collector::new(time, offset, shared.latency));
     }
     for (index, event) in source.events.iter().enumerate() {
         let slot = slot_of.get(&event.file_id);
         let Some(collector) = slot.and_then(|&slot| collectors.get_mut(slot)) else {
             continue;
         };
-        let since_start_ns = event.t_ns.saturating_sub(phase.started_ns);
-        collector.count(since_start_ns as f64 / 1e9, event);
-        if index.is_multiple_of(stride) {
-            collector.points.push(since_start_ns / unit_ns, event);
-        }
+        collector.count(event, index.is_multiple_of(stride));
     }
     let files = shown
         .iter()
         .zip(collectors)
         .map(|(file, collector)| file_figures(input, phase, file, collector, stride, blobs));
     PhaseFigures {
-        time_unit_s: unit_ns as f64 / 1e9,
+        time_unit_s: time.unit_s(),
         files: files.collect(),
     }
 }
@@ -262,7 +192,7 @@ fn file_figures(
     input: &ReportInput<'_>,
     phase: &Phase,
     file: &FileAnalysis,
-    collector: FileCollector,
+    collector: Collector,
     stride: usize,
     blobs: &mut Blobs,
 ) -> FileFigures {
@@ -272,62 +202,32 @@ fn file_figures(
         file,
         record,
         stride,
-        points: collector.points.len(),
-        unknown_offsets: collector.unknown_offsets,
+        points: collector.points(),
+        unknown_offsets: collector.unknown_offsets(),
     };
-    let name = record.map_or_else(
-        || format!("file {}", file.file_id),
-        |r| r.name().to_string(),
-    );
+    let captions = [text.offset(), text.latency()].map(|caption| visible(&caption));
+    collector.figures(menu_label(file.file_id, record), captions, stride, blobs)
+}
+
+/// Role, namespace and name, as short as a menu needs them.
+pub(crate) fn menu_label(file_id: u32, record: Option<&FileRecord>) -> String {
+    let name = record.map_or_else(|| format!("file {file_id}"), |r| r.name().to_string());
     let role = record.map_or("other", |r| r.role.name());
     let namespace = record
         .and_then(|r| r.namespace.as_deref())
         .unwrap_or_default();
-    let label = format!(
+    visible(&format!(
         "{role} {} {}",
         shortened(namespace, MENU_NAME_CHARS),
         shortened(&name, MENU_NAME_CHARS)
-    );
-    FileFigures {
-        label: visible(&label),
-        offset: figure(&collector.offset, visible(&text.offset()), blobs),
-        latency: figure(&collector.latency, visible(&text.latency()), blobs),
-        points: PointBlock {
-            count: collector.points.len(),
-            stride,
-            blob: blobs.add(&collector.points.encode()),
-        },
-    }
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use seekscope_pattern::Transfers;
-    use seekscope_stats::Quantiles;
 
     use super::*;
-
-    fn analysis(min: u64, max: u64) -> PhaseAnalysis {
-        let latency_ns = Quantiles::of(&mut [min, max]);
-        PhaseAnalysis {
-            reads: Transfers {
-                calls: 2,
-                latency_ns,
-                ..Transfers::default()
-            },
-            ..PhaseAnalysis::default()
-        }
-    }
-
-    #[test]
-    fn latency_axis_spans_whole_decades() {
-        let axis = latency_axis([analysis(700, 20_000), analysis(3_000, 9_000_000)].iter());
-        assert_eq!((axis.low, axis.high), (2.0, 7.0));
-        let nothing = latency_axis([PhaseAnalysis::default()].iter());
-        assert_eq!((nothing.low, nothing.high), (0.0, 1.0));
-        let alike = latency_axis([analysis(1000, 1000)].iter());
-        assert_eq!((alike.low, alike.high), (3.0, 4.0));
-    }
 
     #[test]
     fn the_main_file_comes_first() {

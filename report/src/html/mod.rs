@@ -6,7 +6,7 @@
 pub(crate) mod charts;
 mod comparison;
 pub(crate) mod facts;
-mod figures;
+pub(crate) mod figures;
 pub(crate) mod page;
 pub(crate) mod percentiles;
 pub(crate) mod points;

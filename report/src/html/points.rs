@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use maud::{Markup, html};
-use seekscope_run::IoEvent;
+use seekscope_run::{IoEvent, IoKind};
 
 /// Bytes per point before compression: time 4, offset 6, length 4, latency 4, kind 1.
 pub(super) const BYTES_PER_POINT: usize = 19;
@@ -79,7 +79,11 @@ impl PointColumns {
         self.length.push(u64::from(event.length));
         self.latency
             .push(u64::from(short_float_bits(event.latency_ns)));
-        let write = if event.op.is_read() { 0 } else { KIND_WRITE };
+        let write = if event.op.kind() == IoKind::Read {
+            0
+        } else {
+            KIND_WRITE
+        };
         let failed = if event.result < 0 { KIND_FAILED } else { 0 };
         self.kind.push(write | failed);
     }
@@ -89,15 +93,18 @@ impl PointColumns {
         self.time.len()
     }
 
-    /// All columns as bytes. Times and offsets are stored as differences, because both mostly grow
-    /// evenly.
+    /// All columns as bytes, in order of time; events are recorded in the order of their end. Times
+    /// and offsets are stored as differences, because both mostly grow evenly.
     pub(super) fn encode(&self) -> Vec<u8> {
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|&index| self.time[index]);
+        let sorted = |column: &[u64]| order.iter().map(|&i| column[i]).collect::<Vec<u64>>();
         let mut out = Vec::with_capacity(self.len() * BYTES_PER_POINT);
-        push_planes(&mut out, &differences(&self.time), 4);
-        push_planes(&mut out, &differences(&self.offset), 6);
-        push_planes(&mut out, &self.length, 4);
-        push_planes(&mut out, &self.latency, 4);
-        push_planes(&mut out, &self.kind, 1);
+        push_planes(&mut out, &differences(&sorted(&self.time)), 4);
+        push_planes(&mut out, &differences(&sorted(&self.offset)), 6);
+        push_planes(&mut out, &sorted(&self.length), 4);
+        push_planes(&mut out, &sorted(&self.latency), 4);
+        push_planes(&mut out, &sorted(&self.kind), 1);
         out
     }
 }
@@ -190,6 +197,8 @@ mod tests {
             let mut column = |width, summed| read_column(&bytes, events.len(), &mut at, width, summed);
             let (time, offset) = (column(4, true), column(6, true));
             let (length, latency, kind) = (column(4, false), column(4, false), column(1, false));
+            let mut events = events;
+            events.sort_by_key(|(time, _)| *time);
             for (i, (t, event)) in events.iter().enumerate() {
                 prop_assert_eq!(time[i], u64::from(*t));
                 prop_assert_eq!(offset[i], event.offset.unwrap_or(OFFSET_UNKNOWN));

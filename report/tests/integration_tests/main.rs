@@ -1,11 +1,14 @@
 //! The report as a document: what it says, and what it never lets through.
 
 mod disk_report;
+mod trace_report;
 
 #[path = "../../examples/sample_report/disk_sample.rs"]
 mod disk_sample;
 #[path = "../../examples/sample_report/synthetic.rs"]
 mod synthetic;
+#[path = "../../examples/sample_report/trace_sample.rs"]
+mod trace_sample;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -5,13 +5,17 @@
 mod files;
 mod intervals;
 mod io;
+mod joined;
 mod read;
 mod threads;
+mod totals;
 mod write;
 
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
 pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
+pub use joined::JoinedParquetWriter;
 pub(crate) use threads::{read_threads, write_threads};
+pub(crate) use totals::{read_totals, write_totals};
 
 type Result<T> = std::result::Result<T, parquet::errors::ParquetError>;

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
@@ -33,6 +33,26 @@ impl Columns<'_> {
             .columns()
             .iter()
             .any(|column| column.name() == name)
+    }
+
+    /// A column to be read in batches. `T` is its physical type.
+    pub(super) fn batches<T: DataType>(&self, name: &'static str) -> Result<ColumnBatches<T>> {
+        let (reader, present_level) = self.reader(name)?;
+        let descriptor = self.group.metadata().schema_descr();
+        let physical = (0..descriptor.num_columns())
+            .map(|i| descriptor.column(i))
+            .find(|column| column.name() == name)
+            .map(|column| column.physical_type());
+        if physical != Some(T::get_physical_type()) {
+            return Self::wrong_type(name);
+        }
+        Ok(ColumnBatches {
+            name,
+            reader: get_typed_column_reader(reader),
+            present_level,
+            values: Vec::new(),
+            levels: Vec::new(),
+        })
     }
 
     fn wrong_type<T>(name: &str) -> Result<T> {
@@ -109,25 +129,9 @@ impl Columns<'_> {
         }
     }
 
-    pub(super) fn i32(&self, name: &str) -> Result<Vec<i32>> {
-        let values = self.optional_i32(name)?;
-        Ok(values.into_iter().map(Option::unwrap_or_default).collect())
-    }
-
-    pub(super) fn optional_u32(&self, name: &str) -> Result<Vec<Option<u32>>> {
-        let values = self.optional_i32(name)?;
-        Ok(values
-            .into_iter()
-            .map(|v| v.map(i32::cast_unsigned))
-            .collect())
-    }
-
     pub(super) fn u32(&self, name: &str) -> Result<Vec<u32>> {
-        Ok(self
-            .i32(name)?
-            .into_iter()
-            .map(i32::cast_unsigned)
-            .collect())
+        let values = self.optional_i32(name)?.into_iter();
+        Ok(values.map(|v| v.map_or(0, i32::cast_unsigned)).collect())
     }
 
     pub(super) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>> {
@@ -147,6 +151,49 @@ impl Columns<'_> {
             .into_iter()
             .map(Option::unwrap_or_default)
             .collect())
+    }
+}
+
+/// One column of a row group, read many rows at a time into memory that is used again.
+pub(super) struct ColumnBatches<T: DataType> {
+    name: &'static str,
+    reader: ColumnReaderImpl<T>,
+    /// The definition level of a value that is there; 0 where the column holds no nulls.
+    present_level: i16,
+    values: Vec<T::T>,
+    levels: Vec<i16>,
+}
+
+impl<T: DataType> ColumnBatches<T> {
+    /// Reads one value for each of `rows` and hands it over; rows that hold a null are left alone.
+    pub(super) fn fill<R>(
+        &mut self,
+        rows: &mut [R],
+        mut set: impl FnMut(&mut R, &T::T),
+    ) -> Result<()> {
+        self.values.clear();
+        self.levels.clear();
+        let (records, ..) =
+            self.reader
+                .read_records(rows.len(), Some(&mut self.levels), None, &mut self.values)?;
+        if records != rows.len() {
+            return Err(ParquetError::General(format!(
+                "column `{}` ends before the others",
+                self.name
+            )));
+        }
+        if self.present_level == 0 {
+            rows.iter_mut()
+                .zip(&self.values)
+                .for_each(|(row, value)| set(row, value));
+        } else {
+            let present = rows.iter_mut().zip(&self.levels);
+            present
+                .filter(|(_, level)| **level == self.present_level)
+                .zip(&self.values)
+                .for_each(|((row, _), value)| set(row, value));
+        }
+        Ok(())
     }
 }
 

@@ -10,6 +10,13 @@ use super::{Settings, types};
 /// Not an [`IoOp`]: the call gives a file its name (`OP_OPEN` in bpf/record.h).
 const OPEN: u8 = 255;
 
+/// Number of io_pgetevents(2), which the C library's binding lacks.
+const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
+    333
+} else {
+    292
+};
+
 pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
     let mut note = |number: libc::c_long, op: u8| {
         let place = usize::try_from(number)

@@ -11,7 +11,9 @@ use std::path::Path;
 use io_uring::{IoUring, opcode, squeue, types};
 use seekscope_run::IoOp;
 
-use crate::jobs::{done, evict, filled, ready, say};
+use crate::cold_reads::evict;
+use crate::jobs::{done, ready, say};
+use crate::known_program::filled;
 
 pub(crate) const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;

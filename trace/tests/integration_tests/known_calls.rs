@@ -4,52 +4,64 @@ use seekscope_run::{IoFlags, IoOp};
 use seekscope_trace::BackendChoice;
 
 use crate::jobs::{ROUNDS, THREADS};
-use crate::support::{alone, trace};
+use crate::known_program::{CALLS_BEFORE, CALLS_PER_ROUND, differences, event_line};
+use crate::support::{BOTH, Worker, alone, attach, finish, trace};
 
 fn every_call_is_there(backend: BackendChoice) {
     let _turn = alone();
     let folder = tempfile::tempdir().unwrap();
-    let (facts, traced, mut expected) = trace("ten_calls", folder.path(), backend);
-    // Each thread fills its file with one write before its known calls.
-    let fillings = |e: &&seekscope_run::IoEvent| e.op == IoOp::Write && e.length == 1 << 20;
-    assert_eq!(traced.events.iter().filter(fillings).count(), THREADS);
-    let mut found: Vec<String> = traced
-        .events
-        .iter()
-        .filter(|e| !fillings(e))
-        .map(|e| {
-            let offset = e.offset.map_or("unknown".into(), |o| o.to_string());
-            format!(
-                "{} {} {} {offset} {} {}",
-                traced.path(e),
-                e.tid,
-                e.op as u8,
-                e.length,
-                e.result
-            )
-        })
-        .collect();
-    found.sort();
-    expected.sort();
-    assert_eq!(found.len(), THREADS * ROUNDS * 16);
-    let only = |these: &[String], those: &[String]| -> Vec<String> {
-        these
-            .iter()
-            .filter(|line| those.binary_search(line).is_err())
-            .take(5)
-            .cloned()
-            .collect()
-    };
+    let (facts, traced, expected) = trace("ten_calls", folder.path(), backend);
+    let line = |event| event_line(traced.path(event), event);
+    let found: Vec<String> = traced.events.iter().map(line).collect();
     assert_eq!(
-        (only(&found, &expected), only(&expected, &found)),
-        (vec![], vec![])
+        found.len(),
+        THREADS * (CALLS_BEFORE + ROUNDS * CALLS_PER_ROUND)
     );
-    assert_eq!(found, expected);
+    assert_eq!(
+        differences(found.clone(), expected.clone()),
+        Vec::<String>::new()
+    );
+    assert!(
+        by_thread(found) == by_thread(expected),
+        "a thread's calls are out of order"
+    );
     assert_eq!(facts.in_flight_at_end, 0);
     assert!(
         facts.in_flight_at_start <= 1,
         "only the child's read of a pipe was in flight: {facts:?}"
     );
+}
+
+/// Each thread's lines in their order; the path, which comes first, is the thread's own.
+fn by_thread(mut lines: Vec<String>) -> Vec<String> {
+    lines.sort_by_key(|line| line.split(' ').next().map(str::to_owned));
+    lines
+}
+
+/// What is lost is missing, and nothing else is.
+#[test]
+fn an_overflow_loses_as_many_calls_of_64_threads_as_it_says() {
+    let _turn = alone();
+    for backend in BOTH {
+        let folder = tempfile::tempdir().unwrap();
+        let mut worker = Worker::start("ten_calls", folder.path());
+        let source = attach(&worker, backend, 64 << 10);
+        let expected = worker.work(); // nobody drains meanwhile
+        let (facts, traced) = finish(source);
+        let calls = THREADS * (CALLS_BEFORE + ROUNDS * CALLS_PER_ROUND);
+        assert_eq!(facts.seen, calls as u64, "{facts:?}");
+        assert_eq!(facts.seen, facts.written + facts.lost, "{facts:?}");
+        assert_eq!(facts.written, traced.events.len() as u64);
+        assert!(facts.lost > 10_000 && facts.written > 1000, "{facts:?}");
+        let line = |event| event_line(traced.path(event), event);
+        let differences = differences(traced.events.iter().map(line).collect(), expected);
+        assert_eq!(differences.len() as u64, facts.lost);
+        assert!(
+            differences
+                .iter()
+                .all(|line| line.starts_with("not traced"))
+        );
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@
 
 mod accounting;
 mod cache;
+mod choices;
+mod cold_reads;
 mod container;
 mod detach;
 mod file_names;
@@ -16,6 +18,7 @@ mod group_jobs;
 mod groups;
 mod jobs;
 mod known_calls;
+mod known_program;
 mod permission;
 mod strace;
 mod support;

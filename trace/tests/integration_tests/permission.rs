@@ -7,11 +7,9 @@ use seekscope_trace::{LiveSource, TraceError, TraceOptions};
 
 use crate::support::{Worker, alone, job_command};
 
-/// What a process without the usual powers of root says when it tries to trace.
-fn attach_with(setpriv: &[&str], folder: &Path) -> String {
-    let mut command = vec!["setpriv"];
-    command.extend(setpriv);
-    let output = job_command(&command, "attach", folder)
+/// What a process says that a wrapper deprives of something, when it tries to trace.
+fn attach_within(wrapper: &[&str], job: &str, folder: &Path) -> String {
+    let output = job_command(wrapper, job, folder)
         .stderr(Stdio::piped())
         .output()
         .unwrap();
@@ -23,6 +21,61 @@ fn attach_with(setpriv: &[&str], folder: &Path) -> String {
         "the library must not write to the terminal: {said}"
     );
     said
+}
+
+/// What a process without the usual powers of root says when it tries to trace.
+fn attach_with(setpriv: &[&str], folder: &Path) -> String {
+    let mut wrapper = vec!["setpriv"];
+    wrapper.extend(setpriv);
+    attach_within(&wrapper, "attach", folder)
+}
+
+/// Where files are mounted otherwise, for this command and its children only.
+fn attach_after(mounting: &str, job: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!("{mounting}; exec \"$0\" \"$@\"");
+    let wrapper = ["unshare", "--mount", "sh", "-e", "-c", &script];
+    attach_within(&wrapper, job, folder.path())
+}
+
+#[test]
+fn without_tracefs_classic_tracepoints_say_how_to_mount_it() {
+    let _turn = alone();
+    let hidden = "mount -t tmpfs none /sys/kernel/tracing; mount -t tmpfs none /sys/kernel/debug";
+    let said = attach_after(hidden, "attach_tracepoint");
+    assert!(
+        said.contains("tracefs, which is not mounted")
+            && said.contains("mount -t tracefs tracefs /sys/kernel/tracing"),
+        "{said}"
+    );
+    // The other backend does without.
+    assert_eq!(attach_after(hidden, "attach"), "attached\n");
+}
+
+#[test]
+fn without_type_information_the_message_says_what_the_kernel_lacks() {
+    let _turn = alone();
+    let said = attach_after("mount -t tmpfs none /sys/kernel/btf", "attach");
+    assert!(
+        said.contains("/sys/kernel/btf/vmlinux is missing")
+            && said.contains("CONFIG_DEBUG_INFO_BTF=y"),
+        "{said}"
+    );
+}
+
+/// As in a container whose profile forbids bpf(2), whatever its capabilities.
+#[test]
+fn a_seccomp_filter_is_suspected_where_the_capabilities_are_there() {
+    let _turn = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let said = attach_within(&[], "attach_without_bpf", folder.path());
+    assert!(
+        said.starts_with("true cannot load the tracing programs"),
+        "{said}"
+    );
+    for word in ["seccomp", "lockdown", "CAP_BPF"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
-use seekscope_run::{FileRecord, IoEvent, TraceFacts};
+use seekscope_run::{FileRecord, IoEvent, ThreadRecord, TraceFacts};
 use seekscope_trace::{
     BackendChoice, EventSink, EventSource, LiveSource, Recording, SinkError, TraceOptions,
 };
@@ -114,6 +114,7 @@ impl Drop for Worker {
 pub(crate) struct Traced {
     pub(crate) events: Vec<IoEvent>,
     pub(crate) files: HashMap<u32, FileRecord>,
+    pub(crate) threads: HashMap<u32, ThreadRecord>,
 }
 
 impl Traced {
@@ -154,6 +155,12 @@ impl EventSink for Collector {
             .unwrap()
             .files
             .insert(file.file_id, file.clone());
+        Ok(())
+    }
+
+    fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
+        let mut traced = self.0.lock().unwrap();
+        traced.threads.insert(thread.tid, thread.clone());
         Ok(())
     }
 }

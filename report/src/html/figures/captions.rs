@@ -10,18 +10,18 @@ use crate::numbers::format_share;
 const NAME_CHARS: usize = 120;
 
 /// What the captions of one file in one phase speak of.
-pub(super) struct CaptionSource<'a> {
-    pub(super) phase: &'a Phase,
-    pub(super) file: &'a FileAnalysis,
-    pub(super) record: Option<&'a FileRecord>,
-    pub(super) stride: usize,
-    pub(super) points: usize,
-    pub(super) unknown_offsets: u64,
+pub(crate) struct CaptionSource<'a> {
+    pub(crate) phase: &'a Phase,
+    pub(crate) file: &'a FileAnalysis,
+    pub(crate) record: Option<&'a FileRecord>,
+    pub(crate) stride: usize,
+    pub(crate) points: usize,
+    pub(crate) unknown_offsets: u64,
 }
 
 impl CaptionSource<'_> {
     /// Under "file offset over time".
-    pub(super) fn offset(&self) -> String {
+    pub(crate) fn offset(&self) -> String {
         let mut text = format!("{} on {}. {}", self.calls(), self.place(), self.shape());
         if self.unknown_offsets > 0 {
             let count = format_count(self.unknown_offsets);
@@ -33,7 +33,7 @@ impl CaptionSource<'_> {
     }
 
     /// Under "latency over time".
-    pub(super) fn latency(&self) -> String {
+    pub(crate) fn latency(&self) -> String {
         let mut text = format!("How long each of these calls took, on the {}.", self.disk());
         for (calls, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
             if calls.calls > 0 {
@@ -92,18 +92,24 @@ impl CaptionSource<'_> {
     }
 
     fn sample(&self) -> String {
-        if self.stride <= 1 {
-            return String::new();
-        }
-        format!(
-            " The whole picture counts every call; zoomed in, one call in {} is drawn ({} points).",
-            format_count(self.stride as u64),
-            format_count(self.points as u64)
-        )
+        sample_sentence(self.stride, self.points)
     }
 }
 
-fn latency_sentence(calls: &Transfers, word: &str) -> String {
+/// Says that one call in `stride` is a point, if so; nothing otherwise.
+pub(crate) fn sample_sentence(stride: usize, points: usize) -> String {
+    if stride <= 1 {
+        return String::new();
+    }
+    format!(
+        " The whole picture counts every call; zoomed in, one call in {} is drawn ({} points).",
+        format_count(stride as u64),
+        format_count(points as u64)
+    )
+}
+
+/// How long calls took; `word` names them.
+pub(crate) fn latency_sentence(calls: &Transfers, word: &str) -> String {
     let q = &calls.latency_ns;
     format!(
         " Half of the {word} took at most {}, 99 % at most {}, the longest {}.",
@@ -114,10 +120,15 @@ fn latency_sentence(calls: &Transfers, word: &str) -> String {
 }
 
 /// One plain sentence on what the picture shows.
-fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
+pub(crate) fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
     let sequential = format_share(pattern.sequential_share);
     let far = format_bytes(pattern.seek_bytes.p50);
     match pattern.kind {
+        PatternKind::Sequential if pattern.interleaved_streams > 1 => format!(
+            "About {} diagonals at once: as many scans, each in order, take \
+             turns; each alone suits read-ahead, together they make the disk jump.",
+            pattern.interleaved_streams
+        ),
         PatternKind::Sequential => format!(
             "A straight diagonal: the file is {word} in order ({sequential} of the steps go on \
              where the last {word} ended, or just after), which suits any disk."
@@ -140,6 +151,15 @@ fn shape_sentence(pattern: &AccessPattern, word: &str) -> String {
                 format_bytes(stride)
             )
         }
+        PatternKind::Backward => format!(
+            "A falling diagonal: the file is {word} from its end towards its start, which \
+             read-ahead does not help."
+        ),
+        PatternKind::ReRead => format!(
+            "Short level lines: the {word}s come back to the same few places, {} different bytes in \
+             all, so a small cache serves them.",
+            format_bytes(pattern.distinct_bytes)
+        ),
         PatternKind::Mixed => format!(
             "Stretches in order, broken by jumps: {sequential} of the steps go on where the last \
              {word} ended; a jump spans {far} at the median."

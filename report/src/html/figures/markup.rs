@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 use seekscope_run::Phase;
 
-use super::{Figure, PhaseFigures};
+use super::{Figure, FileFigures, PhaseFigures};
 use crate::ReportInput;
 use crate::comparison::why_no_events;
 
@@ -52,21 +52,29 @@ fn phase_block(index: usize, phase: &Phase, figures: Option<&PhaseFigures>) -> M
             p.activity { bdi { (phase.activity) } }
             @match files.first() {
                 None => p.note { "No figure: " (why_no_events(phase)) },
-                Some(first) => {
-                    label.file-choice {
-                        "File "
-                        // Without scripts there is nothing to choose.
-                        select disabled[true] {
-                            @for (slot, file) in files.iter().enumerate() {
-                                option value=(slot) selected[slot == 0] { (file.label) }
-                            }
-                        }
-                    }
-                    (figure_block("offset", "File offset over time", &first.offset))
-                    (figure_block("latency", "Latency over time", &first.latency))
+                Some(_) => (figures_of_files("File", "File offset over time", files)),
+            }
+        }
+    }
+}
+
+/// A menu, and the two figures of what is chosen in it.
+pub(crate) fn figures_of_files(what: &str, heading: &str, files: &[FileFigures]) -> Markup {
+    let Some(first) = files.first() else {
+        return html! {};
+    };
+    html! {
+        label.file-choice {
+            (what) " "
+            // Without scripts there is nothing to choose.
+            select disabled[true] {
+                @for (slot, file) in files.iter().enumerate() {
+                    option value=(slot) selected[slot == 0] { (file.label) }
                 }
             }
         }
+        (figure_block("offset", heading, &first.offset))
+        (figure_block("latency", "Latency over time", &first.latency))
     }
 }
 

@@ -1,0 +1,121 @@
+//! The process that traces: seekscope's tracer, into a run directory.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use seekscope_run::directory::IoWriter;
+use seekscope_run::{FileRecord, IoEvent, RunDirectory, RunDocument, ThreadRecord};
+use seekscope_trace::{BackendChoice, EventSink, LiveSource, Recording, SinkError, TraceOptions};
+use serde::{Deserialize, Serialize};
+
+use crate::role::{Role, serve as serve_role};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    TpBtf,
+    Tracepoint,
+    Auto,
+}
+
+/// What a trace came to.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    pub(crate) backend: String,
+    pub(crate) seen: u64,
+    pub(crate) written: u64,
+    pub(crate) lost: u64,
+    /// CPU time of the thread that empties the ring and stores the events, ns.
+    pub(crate) drain_cpu_ns: u64,
+    /// Drains that found events.
+    pub(crate) drains: u64,
+    /// Largest memory of the whole process, at the end of tracing and after the events were put
+    /// into Parquet, bytes.
+    pub(crate) tracing_peak_bytes: u64,
+    pub(crate) peak_bytes: u64,
+}
+
+/// Begins to trace `pid` into a new run directory; [`finish`] ends it.
+pub(crate) fn start(pid: u32, backend: Backend, folder: &Path) -> Result<Role> {
+    let backend = backend.to_possible_value().context("a backend's name")?;
+    Role::start(&[
+        "trace".into(),
+        pid.to_string(),
+        backend.get_name().into(),
+        folder.display().to_string(),
+    ])
+}
+
+/// Ends the trace.
+pub(crate) fn finish(mut tracer: Role) -> Result<Outcome> {
+    Ok(serde_json::from_str(&tracer.go()?)?)
+}
+
+/// The other side.
+pub(crate) fn serve(pid: u32, backend: Backend, folder: &Path) -> Result<()> {
+    let run = RunDirectory::create(folder, &RunDocument::begin("bench", Vec::new()))?;
+    let backend = match backend {
+        Backend::TpBtf => BackendChoice::TpBtf,
+        Backend::Tracepoint => BackendChoice::Tracepoint,
+        Backend::Auto => BackendChoice::Auto,
+    };
+    let source = LiveSource::attach(&TraceOptions {
+        backend,
+        ..TraceOptions::new(pid)
+    })?;
+    let sink = Counted {
+        writer: run.io_writer()?,
+        drains: Arc::default(),
+    };
+    let drains = Arc::clone(&sink.drains);
+    let mut recording = Some(Recording::start(Box::new(source), Box::new(sink)));
+    serve_role(|| {
+        let (facts, sink) = recording.take().context("it has ended")?.stop()?;
+        drop(sink);
+        let tracing_peak_bytes = peak_bytes()?;
+        run.finish_records()?;
+        let outcome = Outcome {
+            backend: facts.backend,
+            seen: facts.seen,
+            written: facts.written,
+            lost: facts.lost,
+            drain_cpu_ns: facts.cost.drain_cpu_ns,
+            drains: drains.load(Ordering::Relaxed),
+            tracing_peak_bytes,
+            peak_bytes: peak_bytes()?,
+        };
+        Ok(serde_json::to_string(&outcome)?)
+    })
+}
+
+/// A run directory's writer that counts its drains.
+struct Counted {
+    writer: IoWriter,
+    drains: Arc<AtomicU64>,
+}
+
+impl EventSink for Counted {
+    fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
+        EventSink::event(&mut self.writer, event)
+    }
+    fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
+        EventSink::file(&mut self.writer, file)
+    }
+    fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
+        EventSink::thread(&mut self.writer, thread)
+    }
+    fn drained(&mut self) -> Result<(), SinkError> {
+        self.drains.fetch_add(1, Ordering::Relaxed);
+        self.writer.drained()
+    }
+}
+
+/// Largest resident memory of this process so far.
+fn peak_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.split_whitespace().next());
+    Ok(kib.context("no VmHWM")?.parse::<u64>()? * 1024)
+}

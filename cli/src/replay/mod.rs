@@ -1,0 +1,215 @@
+//! `seekscope replay`: a recorded I/O pattern, played on another file or disk.
+
+mod prediction;
+mod records;
+mod selection;
+mod summary;
+mod table;
+mod target;
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use seekscope_disk::DiskError;
+use seekscope_disk::replay::{Caching, Ended, Loop, Plan, PlayOptions, play};
+use seekscope_run::{Outcome, RunDirectory};
+
+use crate::args::{LoopName, OutputArgs, ReplayArgs, Speed};
+use crate::disk::{LIMITS_BESIDE_DATABASE, held_back};
+use crate::exit::{Interrupted, Usage, message_of};
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals::Signals;
+use prediction::Predictor;
+use records::Records;
+use selection::Selection;
+use summary::{EndKind, ReplaySummary};
+use target::Target;
+
+/// Runs the command.
+pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
+    let predictor = args.model.as_deref().map(Predictor::load).transpose()?;
+    if args.pacing == LoopName::Open && args.speed == Speed::Max {
+        return Err(
+            Usage("--loop open needs times to start at, and --speed max has none".into()).into(),
+        );
+    }
+    let selection = Selection::read(args)?;
+    let target = Target::check(args, selection.regions.total_bytes())?;
+    let plan = selection.plan(target.bytes(), target.may_be_written())?;
+    target.check_direct(caching(args), &plan)?;
+    let progress = Progress::new(args.output.quiet);
+    progress.say(target.announcement());
+    let mut signals = Signals::catch();
+    let mut session = Session::begin("replay", arguments, args.out.as_deref())?;
+    session.document.seed = Some(args.seed);
+    target.describe(&mut session);
+    session.save()?;
+    let replay = Replay {
+        caching: caching(args),
+        options: options(args),
+        recording: selection.about,
+        files: selection.files,
+        notes: selection.notes,
+        predictor,
+        target,
+        plan,
+        progress,
+    };
+    let run = session.directory.path().to_path_buf();
+    let work = move |cancel: &AtomicBool| {
+        let ended = replay.play(&mut session, cancel);
+        (session, ended)
+    };
+    let (worked, signal) = signals.cancelling(work).await;
+    let (session, ended) = match worked {
+        Ok(worked) => worked,
+        Err(panic) => {
+            let (directory, document) = RunDirectory::open(&run)?;
+            let error = anyhow::anyhow!(
+                "the replaying thread ended unexpectedly ({panic}); please report this"
+            );
+            (Session::reopen(directory, document), Err(error))
+        }
+    };
+    if signal.is_none() {
+        signals.end_at_once();
+    }
+    finish(session, args, progress, ended, signal)
+}
+
+fn caching(args: &ReplayArgs) -> Caching {
+    match (args.direct, args.buffered) {
+        (true, _) => Caching::Direct,
+        (_, true) => Caching::Buffered,
+        _ => Caching::AsRecorded,
+    }
+}
+
+fn options(args: &ReplayArgs) -> PlayOptions {
+    PlayOptions {
+        speed: args.speed.factor(),
+        pacing: match args.pacing {
+            LoopName::Closed => Loop::Closed,
+            LoopName::Open => Loop::Open,
+        },
+        time_limit: args.time_limit,
+        limits: args.next_to_database.then_some(LIMITS_BESIDE_DATABASE),
+        seed: args.seed,
+    }
+}
+
+/// All that is needed to play.
+struct Replay {
+    caching: Caching,
+    options: PlayOptions,
+    recording: String,
+    files: Vec<selection::PlayedFile>,
+    notes: Vec<String>,
+    predictor: Option<Predictor>,
+    target: Target,
+    plan: Plan,
+    progress: Progress,
+}
+
+impl Replay {
+    /// Makes the target, plays, and leaves the figures in the session, however it ends.
+    fn play(mut self, session: &mut Session, cancel: &AtomicBool) -> Result<Ended> {
+        let (file, target) =
+            self.target
+                .prepare(self.caching, &mut self.plan, self.progress, cancel)?;
+        let plan = &self.plan;
+        let speed = self.options.speed;
+        let bar = self
+            .progress
+            .counted("playing, operations", plan.facts.operations);
+        let mut records = Records::new(session, bar)?;
+        let (outcome, ended) = play(
+            plan,
+            &file,
+            &self.options,
+            &mut |second| records.second(second),
+            cancel,
+        )?;
+        let kept = records.finish();
+        // Who interrupts does not wait for a simulation.
+        let wanted = matches!(ended, Ended::Complete | Ended::TimeLimit);
+        let predictor = self.predictor.filter(|_| wanted);
+        let predict = |predictor: Predictor| predictor.predict(plan, target.bytes, speed);
+        let summary = ReplaySummary {
+            recording: self.recording,
+            files: self.files,
+            speed,
+            pacing: match self.options.pacing {
+                Loop::Closed => "closed".into(),
+                Loop::Open => "open".into(),
+            },
+            plan: plan.facts,
+            ended: match &ended {
+                Ended::Complete => EndKind::Complete,
+                Ended::TimeLimit => EndKind::TimeLimit,
+                Ended::Interrupted => EndKind::Interrupted,
+                Ended::HeldBack(_) => EndKind::HeldBack,
+                Ended::Failed(_) => EndKind::Failed,
+            },
+            outcome,
+            prediction: predictor.map(predict),
+            target,
+            notes: self.notes,
+        };
+        session.document.summary = serde_json::to_value(summary)?;
+        kept?;
+        Ok(ended)
+    }
+}
+
+fn finish(
+    mut session: Session,
+    args: &ReplayArgs,
+    progress: Progress,
+    ended: Result<Ended>,
+    signal: Option<&'static str>,
+) -> Result<()> {
+    let interrupted = || anyhow::Error::from(Interrupted(signal.unwrap_or("a signal")));
+    let held = matches!(ended, Ok(Ended::HeldBack(_)));
+    let failure = match ended {
+        Ok(Ended::Complete | Ended::TimeLimit) => None,
+        Ok(Ended::Interrupted) => Some(interrupted()),
+        Ok(Ended::HeldBack(pressure)) => Some(anyhow::anyhow!(held_back(pressure))),
+        Ok(Ended::Failed(error)) => Some(error.into()),
+        Err(error) if matches!(error.downcast_ref(), Some(DiskError::Interrupted)) => {
+            Some(interrupted())
+        }
+        Err(error) => Some(error),
+    };
+    let outcome = match &failure {
+        None => Outcome::Ok,
+        Some(error) if error.is::<Interrupted>() || held => Outcome::Partial,
+        Some(_) => Outcome::Failed,
+    };
+    let ended = session.end(outcome, failure.as_ref().map(message_of));
+    let shown = match session.document.summary.is_null() {
+        true => Ok(()),
+        false => show(&session, &args.output),
+    };
+    if let Some(error) = failure {
+        return Err(error);
+    }
+    ended?;
+    shown?;
+    progress.say(format!("Run: {}", session.directory.path().display()));
+    Ok(())
+}
+
+/// Prints the table, or JSON, of a run's records.
+pub fn show(session: &Session, args: &OutputArgs) -> Result<()> {
+    let document = &session.document;
+    let summary = ReplaySummary::of(document)?;
+    if args.json {
+        let run_dir = session.directory.path().display().to_string();
+        output::print_json(&summary::document(document, &run_dir))
+    } else {
+        output::print(&table::text(&summary))
+    }
+}

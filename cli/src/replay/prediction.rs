@@ -1,0 +1,91 @@
+//! The device model's answer for the accesses that are played.
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_disk::model::{PredictOptions, predict, without_think_time};
+use seekscope_disk::replay::Plan;
+use seekscope_run::DeviceModel;
+use serde::{Deserialize, Serialize};
+
+use crate::disk::load_model;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Predicted {
+    /// The run that holds the model, and the disk it was made on.
+    pub run: String,
+    pub disk: String,
+    pub fit_error: f64,
+    /// With the recorded time between the calls, and without any.
+    pub as_recorded_ns: u64,
+    pub without_think_time_ns: u64,
+    /// At the speed of the replay: what its elapsed time is to be compared with.
+    pub at_this_speed_ns: u64,
+    pub device_bytes: u64,
+    /// What the prediction leaves out, in sentences for people.
+    pub not_modelled: Vec<String>,
+}
+
+/// A model that was loaded.
+pub struct Predictor {
+    run: String,
+    model: DeviceModel,
+    memory_bytes: u64,
+}
+
+impl Predictor {
+    /// Opens the run of a survey.
+    pub fn load(run: &Path) -> Result<Self> {
+        let (model, _, document) = load_model(run)?;
+        Ok(Self {
+            run: run.display().to_string(),
+            model,
+            memory_bytes: document.host.map_or(8 << 30, |host| host.memory_bytes),
+        })
+    }
+
+    /// Predicts a plan on a cold target of `target_bytes`. `speed` is that of the replay.
+    pub fn predict(&self, plan: &Plan, target_bytes: u64, speed: Option<f64>) -> Predicted {
+        let mut options = PredictOptions::with_memory(self.memory_bytes);
+        // As `disk predict`: half of the measured host's memory.
+        options.cache_bytes = self.memory_bytes / 2;
+        let mut accesses = plan.accesses();
+        let files = accesses.iter().map(|access| access.file);
+        options.file_bytes = files.map(|file| (file, target_bytes)).collect();
+        let as_recorded = predict(&self.model, &accesses, &options);
+        let other_speed = speed.filter(|speed| *speed != 1.0).map(|speed| {
+            let mut scaled = accesses.clone();
+            for access in &mut scaled {
+                access.think_ns = scaled_ns(access.think_ns, speed);
+            }
+            predict(&self.model, &scaled, &options).elapsed_ns
+        });
+        without_think_time(&mut accesses);
+        let disk_alone = predict(&self.model, &accesses, &options);
+        let at_this_speed_ns = match (speed, other_speed) {
+            (None, _) => disk_alone.elapsed_ns,
+            (Some(_), None) => as_recorded.elapsed_ns,
+            (Some(_), Some(elapsed_ns)) => elapsed_ns,
+        };
+        Predicted {
+            run: self.run.clone(),
+            disk: self.model.disk.clone(),
+            fit_error: self.model.fit_error,
+            as_recorded_ns: as_recorded.elapsed_ns,
+            without_think_time_ns: disk_alone.elapsed_ns,
+            at_this_speed_ns,
+            device_bytes: as_recorded.device_bytes,
+            not_modelled: as_recorded.unmodelled,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and speeds are positive"
+)]
+fn scaled_ns(ns: u64, speed: f64) -> u64 {
+    (ns as f64 / speed) as u64
+}

@@ -1,0 +1,323 @@
+//! A replay as text: both sides under one another, what was left out, and the model's answer.
+
+use seekscope_disk::replay::{LatencyRatios, OperationComparison, RecordedCache, Side};
+use seekscope_report::terminal::visible;
+use seekscope_run::LatencySummary;
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+
+use super::prediction::Predicted;
+use super::selection::files_in_words;
+use super::summary::{EndKind, ReplaySummary};
+use super::target::TargetKind;
+
+const COLUMNS: [&str; 9] = [
+    "count", "errors", "bytes", "mean", "p50", "p90", "p99", "p99.9", "max",
+];
+/// Distortions that change the figures here; `run.json` has the others.
+const DISTORTING: [&str; 4] = [
+    "tmpfs",
+    "network-filesystem",
+    "cgroup-io-limit",
+    "memory-limit",
+];
+const NAME_WIDTH: usize = 30;
+
+/// Renders it. Names come from the runs, which may be foreign: control characters are shown, not
+/// obeyed.
+pub fn text(summary: &ReplaySummary) -> String {
+    let mut lines = heading(summary);
+    lines.push(String::new());
+    lines.push(row("", &COLUMNS.map(String::from)));
+    for (name, comparison) in summary.outcome.operations() {
+        if !comparison.is_empty() {
+            operation(&mut lines, name, comparison);
+        }
+    }
+    lines.push(String::new());
+    totals(&mut lines, summary);
+    lines.extend(page_cache(summary));
+    lines.extend(left_out(summary));
+    if let Some(prediction) = &summary.prediction {
+        lines.extend(predicted(summary, prediction));
+    }
+    for distortion in &summary.target.surroundings.distortions {
+        if DISTORTING.contains(&distortion.id.as_str()) {
+            lines.push(format!("Note: {}", distortion.what));
+        }
+    }
+    if let Some(direct) = (summary.target.direct.as_ref()).filter(|direct| !direct.real) {
+        lines.push(format!(
+            "Note: direct I/O is not direct here: {}",
+            direct.evidence
+        ));
+    }
+    lines.extend(summary.notes.iter().map(|note| format!("Note: {note}")));
+    visible(&lines.join("\n")) + "\n"
+}
+
+fn heading(summary: &ReplaySummary) -> Vec<String> {
+    let target = &summary.target;
+    let on = match target.kind {
+        TargetKind::File => target.path.clone(),
+        TargetKind::Copy if target.shared_blocks => {
+            format!(
+                "a copy of {} in {} that shared its blocks",
+                target.path, target.directory
+            )
+        }
+        TargetKind::Copy => format!("a copy of {} in {}", target.path, target.directory),
+        TargetKind::Created => format!("a file made in {}", target.directory),
+    };
+    let speed = match summary.speed {
+        None => "as fast as it goes".into(),
+        Some(1.0) => "as recorded".into(),
+        Some(factor) => format!("at {factor} times the recorded speed"),
+    };
+    let plan = &summary.plan;
+    let ended = match summary.ended {
+        EndKind::Complete => "",
+        EndKind::TimeLimit => ", stopped by the time limit",
+        EndKind::Interrupted => ", interrupted",
+        EndKind::HeldBack => ", ended early for the sake of others",
+        EndKind::Failed => ", ended by an error",
+    };
+    vec![
+        format!(
+            "Recorded in {}: {}",
+            summary.recording,
+            files_in_words(&summary.files)
+        ),
+        format!("Played on {on} ({})", format_bytes(target.bytes)),
+        format!(
+            "{} of {} operations by {} (recorded: {}), {} loop, {speed}{ended}",
+            format_count(summary.outcome.played()),
+            format_count(plan.operations),
+            counted(plan.threads, "thread", "threads"),
+            format_count(plan.recorded_threads),
+            summary.pacing
+        ),
+    ]
+}
+
+fn operation(lines: &mut Vec<String>, name: &str, comparison: &OperationComparison) {
+    let (recorded, replayed) = (&comparison.recorded, &comparison.replayed);
+    lines.push(row(
+        &format!("{name}, recorded"),
+        &side(recorded, &recorded.latency),
+    ));
+    lines.push(row("  replayed", &side(replayed, &replayed.latency)));
+    lines.push(row(
+        "  replayed / recorded",
+        &comparison
+            .ratio
+            .as_ref()
+            .map_or_else(|| [const { String::new() }; 9], ratios),
+    ));
+    if let Some(response) = &replayed.response {
+        lines.push(row("  from the intended start", &side(replayed, response)));
+    }
+}
+
+fn side(side: &Side, latency: &LatencySummary) -> [String; 9] {
+    let ns = |ns: u64| {
+        if latency.count == 0 {
+            "-".into()
+        } else {
+            format_ns(ns)
+        }
+    };
+    [
+        format_count(side.count),
+        format_count(side.errors),
+        format_bytes(side.bytes),
+        ns(mean_ns(latency)),
+        ns(latency.p50_ns),
+        ns(latency.p90_ns),
+        ns(latency.p99_ns),
+        ns(latency.p999_ns),
+        ns(latency.max_ns),
+    ]
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and NaN becomes 0"
+)]
+fn mean_ns(latency: &LatencySummary) -> u64 {
+    latency.mean_ns as u64
+}
+
+fn ratios(of: &LatencyRatios) -> [String; 9] {
+    let [mean, p50, p90, p99, p999, max] =
+        [of.mean, of.p50, of.p90, of.p99, of.p999, of.max].map(ratio);
+    let [count, errors, bytes] = [const { String::new() }; 3];
+    [count, errors, bytes, mean, p50, p90, p99, p999, max]
+}
+
+/// "0.52", "1.4", "26"; "-" where there is nothing to compare with.
+fn ratio(ratio: f64) -> String {
+    match ratio {
+        r if !r.is_finite() => "-".into(),
+        r if r >= 10.0 => format!("{r:.0}"),
+        r if r >= 1.0 => format!("{r:.2}"),
+        r => format!("{r:.3}"),
+    }
+}
+
+fn row(name: &str, cells: &[String]) -> String {
+    let mut line = format!("{name:NAME_WIDTH$}");
+    for cell in cells {
+        line.push_str(&format!(" {cell:>10}"));
+    }
+    line.trim_end().into()
+}
+
+fn totals(lines: &mut Vec<String>, summary: &ReplaySummary) {
+    let outcome = &summary.outcome;
+    let (recorded_ns, ns) = (outcome.recorded_elapsed_ns, outcome.elapsed_ns);
+    let total = |name: &str, recorded: String, replayed: String, ratio: String| {
+        format!(
+            "{name:NAME_WIDTH$} recorded {recorded:>10}   replayed {replayed:>10}   ratio {ratio:>7}"
+        )
+    };
+    lines.push(total(
+        "total time",
+        format_ns(recorded_ns),
+        format_ns(ns),
+        ratio(ns as f64 / recorded_ns as f64),
+    ));
+    lines.push(total(
+        "operations per second",
+        format!("{:.0}", outcome.recorded_per_s),
+        format!("{:.0}", outcome.per_s),
+        ratio(outcome.per_s / outcome.recorded_per_s),
+    ));
+    if summary.pacing == "open" && summary.speed.is_some() {
+        lines.push(format!(
+            "{:NAME_WIDTH$} {} of {} operations, the latest by {}",
+            "late starts",
+            format_count(outcome.late_starts),
+            format_count(outcome.played()),
+            format_ns(outcome.latest_start_ns)
+        ));
+    }
+}
+
+fn page_cache(summary: &ReplaySummary) -> Vec<String> {
+    let RecordedCache {
+        hits,
+        misses,
+        waited,
+        direct,
+        unknown,
+        device_read_bytes,
+    } = summary.plan.cache;
+    let reads = &summary.outcome.reads.replayed;
+    let mut lines = Vec::new();
+    if hits + misses + waited + direct + unknown > 0 {
+        let all = [
+            (hits, "found in the page cache"),
+            (misses, "missed"),
+            (waited, "waited for others"),
+            (direct, "direct"),
+            (unknown, "unknown"),
+        ];
+        let parts = all.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts
+            .map(|(count, what)| format!("{} {what}", format_count(*count)))
+            .collect();
+        lines.push(format!(
+            "Page cache, recorded: {}; {} read from the disk",
+            parts.join(", "),
+            format_bytes(device_read_bytes)
+        ));
+    }
+    let target = &summary.target;
+    let state = match (target.warm, target.resident_bytes) {
+        (_, None) => "what it held at the start is unknown".into(),
+        (true, Some(bytes)) => format!("left as it was, {} held at the start", format_bytes(bytes)),
+        (false, Some(0)) => "empty at the start".into(),
+        (false, Some(bytes)) => format!(
+            "{} would not be evicted before the start",
+            format_bytes(bytes)
+        ),
+    };
+    let from_disk = match summary.outcome.device_read_bytes {
+        None => "what was read from the disk is unknown".into(),
+        Some(bytes) => format!(
+            "{} read from the disk for {} of reads",
+            format_bytes(bytes),
+            format_bytes(reads.bytes)
+        ),
+    };
+    lines.push(format!("Page cache, replayed: {state}; {from_disk}"));
+    lines
+}
+
+/// What was not played, or not as it was recorded.
+fn left_out(summary: &ReplaySummary) -> Vec<String> {
+    let (skipped, adjusted) = (&summary.plan.skipped, &summary.plan.adjusted);
+    let skips = [
+        (skipped.writes, "writes: the target is only read"),
+        (skipped.syncs, "syncs: the target is only read"),
+        (skipped.unknown_offset, "operations at unknown offsets"),
+        (skipped.empty, "operations that moved no bytes"),
+        (skipped.too_long, "operations of more than 64 MiB"),
+        (skipped.other, "operations of other kinds (sync_file_range)"),
+        (skipped.failed.iter().sum(), "operations that had failed"),
+    ];
+    let changes = [
+        (
+            adjusted.wrapped,
+            "operations beyond the target's end wrapped around",
+        ),
+        (adjusted.shortened, "operations longer than the target cut"),
+        (
+            adjusted.unaligned,
+            "direct operations, not aligned, through the page cache",
+        ),
+        (adjusted.faults, "page faults as reads"),
+        (summary.plan.folded, "threads shared with others"),
+    ];
+    let lines = |what: &str, counts: &[(u64, &str)]| -> Vec<String> {
+        let some = counts.iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, why)| format!("{what}: {} {why}", format_count(*count)))
+            .collect()
+    };
+    let mut all = lines("Not played", &skips);
+    all.extend(lines("Played otherwise", &changes));
+    all
+}
+
+fn predicted(summary: &ReplaySummary, prediction: &Predicted) -> Vec<String> {
+    let mut lines = vec![format!(
+        "Predicted by the model of {}: {} as recorded, {} without the time between the calls",
+        prediction.disk,
+        format_ns(prediction.as_recorded_ns),
+        format_ns(prediction.without_think_time_ns)
+    )];
+    if summary.ended == EndKind::Complete {
+        let (predicted_ns, replayed_ns) = (prediction.at_this_speed_ns, summary.outcome.elapsed_ns);
+        lines.push(format!(
+            "  at this speed: predicted {}, replayed {}, replayed / predicted {}",
+            format_ns(predicted_ns),
+            format_ns(replayed_ns),
+            ratio(replayed_ns as f64 / predicted_ns as f64)
+        ));
+    } else {
+        lines.push("  not compared: only a part was played".into());
+    }
+    lines.extend(
+        prediction
+            .not_modelled
+            .iter()
+            .map(|note| format!("  Not in it: {note}")),
+    );
+    lines
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    let word = if count == 1 { one } else { many };
+    format!("{} {word}", format_count(count))
+}

@@ -1,0 +1,79 @@
+//! From what was typed to what the tracer is told.
+
+use std::io::IsTerminal;
+
+use anyhow::Result;
+use seekscope_run::IoKind;
+use seekscope_trace::{BackendChoice, Filter, Group, Sampling, TraceOptions};
+
+use super::record::no_terminal;
+use crate::args::{BackendName, OpName, RecordArgs};
+use crate::exit::Usage;
+
+/// What clap cannot judge.
+pub fn check(args: &RecordArgs) -> Result<()> {
+    if args.mode.live && !std::io::stderr().is_terminal() {
+        return Err(no_terminal());
+    }
+    let only_counts = [OpName::Read, OpName::Write, OpName::Sync];
+    if args.mode.aggregate && args.what.op.iter().any(|op| !only_counts.contains(op)) {
+        let why = "--aggregate counts system calls: --op read, write and sync";
+        return Err(Usage(why.into()).into());
+    }
+    if args.mode.aggregate && args.mode.interval.is_zero() {
+        return Err(Usage("--interval must be longer than nothing".into()).into());
+    }
+    Ok(())
+}
+
+/// Applies filters and mode.
+pub fn apply(args: &RecordArgs, options: &mut TraceOptions) {
+    let what = &args.what;
+    options.kinds = kinds(&what.op);
+    options.groups = groups(args);
+    options.filter = Filter {
+        paths: what.file.iter().chain(&what.directory).cloned().collect(),
+        devices_of: what.device.clone(),
+        latency_min: what.min_latency.unwrap_or_default(),
+    };
+    options.sampling = what.sample.map(|one_in| Sampling {
+        one_in,
+        region_bytes: what.sample_region,
+    });
+    options.only_totals = args.mode.aggregate;
+    options.ring_bytes = u32::try_from(args.mode.buffer).unwrap_or(u32::MAX);
+    options.backend = match args.mode.backend {
+        BackendName::Auto => BackendChoice::Auto,
+        BackendName::TpBtf => BackendChoice::TpBtf,
+        BackendName::Tracepoint => BackendChoice::Tracepoint,
+    };
+}
+
+/// Kinds of system calls.
+fn kinds(ops: &[OpName]) -> Vec<IoKind> {
+    let all = [
+        (OpName::Read, IoKind::Read),
+        (OpName::Write, IoKind::Write),
+        (OpName::Sync, IoKind::Sync),
+    ];
+    let wanted = |op: OpName| ops.is_empty() || ops.contains(&op);
+    all.into_iter()
+        .filter(|(op, _)| wanted(*op))
+        .map(|(_, kind)| kind)
+        .collect()
+}
+
+fn groups(args: &RecordArgs) -> Vec<Group> {
+    let all = [
+        (OpName::Uring, Group::Uring),
+        (OpName::Aio, Group::Aio),
+        (OpName::Mmap, Group::Faults),
+        (OpName::Block, Group::Block),
+    ];
+    let ops = &args.what.op;
+    let wanted = |op: OpName| ops.contains(&op) || (ops.is_empty() && !args.mode.aggregate);
+    let others = all.into_iter().filter(|(op, _)| wanted(*op));
+    std::iter::once(Group::Calls)
+        .chain(others.map(|(_, group)| group))
+        .collect()
+}

@@ -1,0 +1,200 @@
+//! `seekscope trace import`: a run made of a trace that another tool recorded.
+
+use std::fs::File;
+use std::io::{BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow};
+use seekscope_exchange::{DETECTION_BYTES, Format, ImportError, ImportSummary, detect, import};
+use seekscope_report::terminal::visible;
+use seekscope_run::units::format_count;
+use seekscope_run::{CacheState, ClockOffset, Disk, Outcome, Phase, TraceFacts};
+use serde_json::{Value, json};
+
+use crate::args::{ImportArgs, ImportFormat};
+use crate::exit::{Usage, message_of};
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Runs the command. `stop` ends it early; the run then holds what was read until then.
+pub fn run(args: &ImportArgs, arguments: Vec<String>, stop: &AtomicBool) -> Result<()> {
+    let mut text = open(&args.file)?;
+    let mut beginning = Vec::new();
+    text.by_ref()
+        .take(DETECTION_BYTES as u64)
+        .read_to_end(&mut beginning)
+        .with_context(|| format!("cannot read {}", args.file.display()))?;
+    let format = format_of(args, &beginning)?;
+    let mut session = Session::begin("trace", arguments, args.out.as_deref())?;
+    let mut phase = phase_of(args, format);
+    session.open_phase(&phase)?;
+    let mut writer = session.directory.io_writer()?;
+    let reader = BufReader::with_capacity(1 << 20, Cursor::new(beginning).chain(text));
+    let go_on = || !stop.load(Ordering::Relaxed);
+    let (summary, ended) = import(format, reader, &mut writer, go_on);
+    writer.flush()?;
+    drop(writer);
+    let ended = match ended {
+        Ok(()) if summary.events == 0 => Err(anyhow!("the trace holds no I/O on files or disks")),
+        ended => ended.map_err(anyhow::Error::from),
+    };
+    close(&mut session, &mut phase, format, &summary)?;
+    end(&mut session, &ended)?;
+    // Whoever sent a signal says so.
+    if !stopped(&ended) {
+        ended?;
+    }
+    show(args, &session, format, &summary)
+}
+
+fn stopped(ended: &Result<()>) -> bool {
+    let error = ended.as_ref().err();
+    let cause = error.and_then(|e| e.downcast_ref::<ImportError>());
+    matches!(cause, Some(ImportError::Stopped { .. }))
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    Ok(Box::new(file))
+}
+
+fn format_of(args: &ImportArgs, beginning: &[u8]) -> Result<Format> {
+    match args.format {
+        ImportFormat::Fio => Ok(Format::Fio),
+        ImportFormat::Blkparse => Ok(Format::Blkparse),
+        ImportFormat::Strace => Ok(Format::Strace),
+        ImportFormat::Bpftrace => Ok(Format::Csv),
+        ImportFormat::Auto => detect(beginning).ok_or_else(|| {
+            Usage(format!(
+                "{} is no trace in a format known here (fio's iolog, blkparse's text, strace's output, CSV with a header); name it with --format if it is",
+                args.file.display()
+            ))
+            .into()
+        }),
+    }
+}
+
+fn phase_of(args: &ImportArgs, format: Format) -> Phase {
+    let tool = format.tool();
+    Phase {
+        name: "trace".into(),
+        variant: "observed".into(),
+        activity: format!("what {tool} recorded in {}", args.file.display()),
+        namespace: None,
+        disk: Disk::Plain,
+        cache: CacheState::AsFound {
+            why: format!("the trace of {tool} does not say"),
+        },
+        started_ns: 0,
+        ended_ns: 0,
+        index_build: None,
+        trace: None,
+        process_io: None,
+    }
+}
+
+/// The phase covers all events; the run lies where they lie in time.
+fn close(
+    session: &mut Session,
+    phase: &mut Phase,
+    format: Format,
+    summary: &ImportSummary,
+) -> Result<()> {
+    let (first_ns, last_ns) = summary.span_ns.unwrap_or_default();
+    phase.started_ns = first_ns;
+    phase.ended_ns = last_ns.saturating_add(1);
+    phase.trace = Some(TraceFacts {
+        backend: "import".into(),
+        backend_reason: format!("the records come from a trace of {}", format.tool()),
+        seen: summary.events,
+        written: summary.events,
+        ..TraceFacts::default()
+    });
+    session.document.phases = vec![phase.clone()];
+    for limitation in format.limitations(summary) {
+        session.limit(limitation);
+    }
+    session.document.summary = document_summary(format, summary);
+    session.document.started = ClockOffset {
+        monotonic_ns: first_ns,
+        realtime_ns: if summary.since_1970 {
+            first_ns
+        } else {
+            session.document.started.realtime_ns
+        },
+    };
+    session.save()
+}
+
+fn end(session: &mut Session, ended: &Result<()>) -> Result<()> {
+    let (outcome, reason) = match ended {
+        Ok(()) => (Outcome::Ok, None),
+        Err(error) if stopped(ended) => (Outcome::Partial, Some(message_of(error))),
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
+    };
+    session.end(outcome, reason)?;
+    // The run ended when the recording did, on the clock of the recording.
+    session.document.ended_ns = session.document.phases.first().map(|p| p.ended_ns);
+    session.save()
+}
+
+fn document_summary(format: Format, summary: &ImportSummary) -> Value {
+    let skipped = summary.skipped.iter().map(|(why, skipped)| {
+        json!({ "why": why, "lines": skipped.lines, "first_line": skipped.first_line })
+    });
+    json!({
+        "format": format.tool(),
+        "lines": summary.lines,
+        "seen": summary.events,
+        "written": summary.events,
+        "lost": 0,
+        "skipped": skipped.collect::<Vec<_>>(),
+    })
+}
+
+fn show(
+    args: &ImportArgs,
+    session: &Session,
+    format: Format,
+    summary: &ImportSummary,
+) -> Result<()> {
+    let document = &session.document;
+    let run = session.directory.path().display().to_string();
+    if args.output.json {
+        return output::print_json(&json!({
+            "schema": "seekscope/trace-import/1",
+            "command": "trace import",
+            "outcome": document.outcome,
+            "run_dir": run,
+            "summary": document.summary,
+            "limitations": document.limitations,
+            "findings": [],
+        }));
+    }
+    let mut lines = vec![format!(
+        "{} events from {} lines of {}, in {run}",
+        format_count(summary.events),
+        format_count(summary.lines),
+        format.tool()
+    )];
+    for (why, skipped) in &summary.skipped {
+        lines.push(format!(
+            "  {} lines made no event (first: {}): {why}",
+            format_count(skipped.lines),
+            skipped.first_line
+        ));
+    }
+    let progress = Progress::new(args.output.quiet);
+    for limitation in &document.limitations {
+        progress.say(visible(&format!(
+            "Note: {}: {}",
+            limitation.what, limitation.why
+        )));
+    }
+    output::print(&(visible(&lines.join("\n")) + "\n"))
+}

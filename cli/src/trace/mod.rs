@@ -1,0 +1,60 @@
+//! `seekscope trace`: recording, and traces of other tools in and out.
+
+mod choices;
+mod counting;
+mod export;
+mod flight_recorder;
+mod import;
+mod live;
+mod record;
+mod results;
+mod started_command;
+mod summary;
+mod whose;
+
+pub use live::restore_terminal;
+pub use results::show;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+use crate::args::{TraceArgs, TraceVerb};
+use crate::exit::Interrupted;
+use crate::signals::Signals;
+
+/// Runs the command.
+pub async fn run(args: TraceArgs, arguments: Vec<String>) -> Result<()> {
+    match args.verb {
+        None => record::run(&args.record, arguments).await,
+        Some(TraceVerb::Import(args)) => {
+            until_signal(move |stop| import::run(&args, arguments, stop)).await
+        }
+        // Nothing has to be put away, and a reader that is slow must not hold a signal up.
+        Some(TraceVerb::Export(args)) if args.to_stdout() => {
+            export::run(&args, &AtomicBool::new(false))
+        }
+        Some(TraceVerb::Export(args)) => until_signal(move |stop| export::run(&args, stop)).await,
+    }
+}
+
+/// Does work that asks now and then whether to stop. After a signal it is waited for, so that it
+/// can put away what it has begun; a second signal ends the process.
+async fn until_signal(work: impl FnOnce(&AtomicBool) -> Result<()> + Send + 'static) -> Result<()> {
+    let mut signals = Signals::catch();
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut task = tokio::task::spawn_blocking({
+        let stop = Arc::clone(&stop);
+        move || work(&stop)
+    });
+    tokio::select! {
+        biased;
+        done = &mut task => done.context("the work broke off")?,
+        signal = signals.first() => {
+            stop.store(true, Ordering::Relaxed);
+            task.await.context("the work broke off")??;
+            Err(Interrupted(signal).into())
+        }
+    }
+}

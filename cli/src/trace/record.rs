@@ -1,0 +1,333 @@
+//! Recording: from the command line to a finished run.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::{
+    CacheState, Disk, HostFacts, Limitation, Outcome, Phase, TraceFacts, monotonic_ns,
+};
+use seekscope_server::ProcFs;
+use seekscope_server::process::io_between;
+use seekscope_trace::{EventSink, LiveSource, Recording, TraceOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::flight_recorder::{FlightRecorder, FlightState};
+use super::live::{LiveView, Tee, new_window};
+use super::whose::Whose;
+use super::{choices, counting, results};
+use crate::args::RecordArgs;
+use crate::exit::{Inconsistent, Interrupted, Usage, message_of};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals::Signals;
+
+/// How soon the end of the processes, or of the time, is noticed.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// A trace must not fill the disk that it is about.
+const FREE_BYTES_MIN: u64 = 512 << 20;
+const WHAT: &str = "trace";
+
+/// Why a recording ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The time was over, the processes have ended, or Ctrl-C came where nothing else ends it.
+    AsAsked,
+    /// A signal came before the time was over.
+    Interrupted(&'static str),
+    /// Recording could not go on.
+    Early(String),
+}
+
+/// Runs the command to its end; the run directory is complete either way.
+pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
+    let mut signals = Signals::catch();
+    choices::check(args)?;
+    let progress = Progress::new(args.output.quiet || args.mode.live);
+    let mut session = Session::begin(WHAT, arguments, args.out.as_deref())?;
+    session.document.host = Some(HostFacts::read(Path::new("/")));
+    session.save()?;
+    let recorded = record(args, &mut session, &mut signals, progress).await;
+    let (outcome, reason) = outcome_of(&session, &recorded);
+    let ended = session.end(outcome, reason.clone());
+    let recorded = match recorded {
+        // Nothing was recorded: there is nothing to show but the error.
+        Err(error) if session.document.phases.is_empty() => return Err(error),
+        recorded => recorded,
+    };
+    ended?;
+    let progress = Progress::new(args.output.quiet);
+    results::show(
+        &session.directory,
+        &mut session.document,
+        &args.output,
+        progress,
+    )?;
+    match (recorded?, outcome) {
+        (Ended::Interrupted(signal), _) => Err(Interrupted(signal).into()),
+        (Ended::Early(why), _) => Err(anyhow::anyhow!(why)),
+        (Ended::AsAsked, Outcome::Invalid) => Err(Inconsistent(reason.unwrap_or_default()).into()),
+        (Ended::AsAsked, _) => Ok(()),
+    }
+}
+
+fn outcome_of(session: &Session, recorded: &Result<Ended>) -> (Outcome, Option<String>) {
+    let trailers = session
+        .document
+        .phases
+        .iter()
+        .filter_map(|p| p.trace.as_ref());
+    let wrong = trailers.filter(|trace| !trace.adds_up()).next_back();
+    match recorded {
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
+        Ok(_) if wrong.is_some() => (
+            Outcome::Invalid,
+            wrong.map(|trace| {
+                format!(
+                    "the trace does not add up: {} events seen, {} written, {} lost, {} overwritten",
+                    trace.seen, trace.written, trace.lost, trace.overwritten
+                )
+            }),
+        ),
+        Ok(Ended::AsAsked) => (Outcome::Ok, None),
+        Ok(Ended::Interrupted(signal)) => {
+            (Outcome::Partial, Some(Interrupted(signal).to_string()))
+        }
+        Ok(Ended::Early(why)) => (Outcome::Partial, Some(why.clone())),
+    }
+}
+
+async fn record(
+    args: &RecordArgs,
+    session: &mut Session,
+    signals: &mut Signals,
+    progress: Progress,
+) -> Result<Ended> {
+    let mut whose = tokio::select! {
+        biased;
+        signal = signals.first() => return Err(Interrupted(signal).into()),
+        whose = Whose::find(&args.who, session, progress) => whose?,
+    };
+    let mut options = TraceOptions::of(whose.followed.clone());
+    choices::apply(args, &mut options);
+    let source = LiveSource::attach(&options)?;
+    progress.say(announcement(args, &whose, &source));
+    note_uncovered(session, args, &source);
+    let before = whose
+        .only_process()
+        .and_then(|pid| ProcFs::host().io(pid).ok());
+    let mut phase = phase_of(&whose);
+    session.open_phase(&phase)?;
+    let (ended, facts) = if args.mode.aggregate {
+        counting::count(args, session, signals, &mut whose, source).await?
+    } else {
+        follow(args, session, signals, &mut whose, source, progress).await?
+    };
+    phase.ended_ns = monotonic_ns();
+    let after = whose
+        .only_process()
+        .and_then(|pid| ProcFs::host().io(pid).ok());
+    phase.process_io = before
+        .zip(after)
+        .map(|(before, after)| io_between(&before, &after));
+    phase.trace = Some(facts.with_share_of(phase.process_io));
+    session.document.phases = vec![phase];
+    if let Some(command) = &mut whose.command {
+        // Its own end, where the time was over first.
+        command.end();
+        if let Some(complaint) = command.complaint() {
+            progress.say(complaint);
+        }
+    }
+    Ok(ended)
+}
+
+fn phase_of(whose: &Whose) -> Phase {
+    Phase {
+        name: WHAT.into(),
+        variant: "observed".into(),
+        activity: format!("the I/O of {}", whose.name),
+        namespace: None,
+        disk: Disk::Plain,
+        cache: CacheState::AsFound {
+            why: "a trace changes nothing in what it observes".into(),
+        },
+        started_ns: monotonic_ns(),
+        ended_ns: 0,
+        index_build: None,
+        trace: None,
+        process_io: None,
+    }
+}
+
+/// What will be done, before it is done.
+fn announcement(args: &RecordArgs, whose: &Whose, source: &LiveSource) -> String {
+    let until = match args.duration {
+        Some(time) => format!("for {time:?}; Ctrl-C ends it early"),
+        None => "until Ctrl-C".into(),
+    };
+    let mut text = format!(
+        "Recording the I/O of {} {until}. Nothing is changed in it.\n  way into the kernel: {}",
+        whose.name,
+        source.way_in()
+    );
+    for group in source.coverage() {
+        let covered = if group.covered { "" } else { "not covered: " };
+        text.push_str(&format!("\n  {}: {covered}{}", group.group, group.how));
+    }
+    text
+}
+
+/// What was asked for and cannot be followed on this kernel stands in the run.
+fn note_uncovered(session: &mut Session, args: &RecordArgs, source: &LiveSource) {
+    for group in source.coverage().iter().filter(|group| !group.covered) {
+        session.limit(Limitation {
+            what: format!("{} were not followed", group.group),
+            why: group.how.clone(),
+            remedy: if args.what.op.is_empty() {
+                String::new()
+            } else {
+                "leave it out of --op".into()
+            },
+        });
+    }
+}
+
+/// Records events until something ends it.
+async fn follow(
+    args: &RecordArgs,
+    session: &mut Session,
+    signals: &mut Signals,
+    whose: &mut Whose,
+    source: LiveSource,
+    progress: Progress,
+) -> Result<(Ended, TraceFacts)> {
+    let mut sink: Box<dyn EventSink + Send> = Box::new(session.directory.io_writer()?);
+    let mut flight = None;
+    if let Some(span) = args.mode.ring {
+        let recorder =
+            FlightRecorder::new(sink, span, args.mode.ring_memory, args.mode.dump_latency);
+        flight = Some(recorder.state());
+        sink = Box::new(recorder);
+    }
+    let mut view = None;
+    if args.mode.live {
+        let window = new_window();
+        sink = Box::new(Tee::new(sink, Arc::clone(&window)));
+        view = Some(LiveView::start(window)?);
+    }
+    let recording = Recording::start(Box::new(source), sink);
+    if let Some(command) = &whose.command {
+        command.go_on()?;
+    }
+    let step = progress.step("recording");
+    let waited = wait(args, session, signals, whose, &recording, flight.as_deref()).await;
+    drop(step);
+    drop(view);
+    if let Some(flight) = &flight {
+        flight.dump.store(true, Ordering::Relaxed);
+    }
+    let (mut facts, _sink) = recording.stop()?;
+    if let Some(flight) = &flight {
+        note_flight(session, &mut facts, flight);
+    }
+    Ok((waited?, facts))
+}
+
+/// Waits for whatever comes first: the time, the end of the processes, a signal, a failure.
+async fn wait(
+    args: &RecordArgs,
+    session: &Session,
+    signals: &mut Signals,
+    whose: &mut Whose,
+    recording: &Recording,
+    flight: Option<&FlightState>,
+) -> Result<Ended> {
+    // Without a handler the signal would end us.
+    let mut dump = flight
+        .map(|_| signal(SignalKind::user_defined1()))
+        .transpose()?;
+    let asked = async {
+        match &mut dump {
+            Some(dump) => loop {
+                dump.recv().await;
+                if let Some(flight) = flight {
+                    flight.dump.store(true, Ordering::Relaxed);
+                }
+            },
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        signal = signals.first() => Ok(by_signal(args, signal)),
+        ended = until_over(args, session, whose, || recording.has_failed()) => Ok(ended),
+        () = asked => Ok(Ended::AsAsked),
+    }
+}
+
+/// A signal is how a trace without an end is ended.
+pub fn by_signal(args: &RecordArgs, signal: &'static str) -> Ended {
+    match args.duration {
+        None => Ended::AsAsked,
+        Some(_) => Ended::Interrupted(signal),
+    }
+}
+
+/// Until the time is over, the processes have ended, the disk is nearly full, or `failed`.
+pub async fn until_over(
+    args: &RecordArgs,
+    session: &Session,
+    whose: &mut Whose,
+    failed: impl Fn() -> bool,
+) -> Ended {
+    let started = tokio::time::Instant::now();
+    loop {
+        let left = args
+            .duration
+            .map(|time| time.saturating_sub(started.elapsed()));
+        tokio::time::sleep(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))).await;
+        let command_ended = whose.command.as_mut().is_some_and(|c| c.ended().is_some());
+        if failed() || left.is_some_and(|left| left.is_zero()) || command_ended || !whose.is_alive()
+        {
+            return Ended::AsAsked;
+        }
+        if let Some(why) = disk_is_full(session.directory.path()) {
+            return Ended::Early(why);
+        }
+    }
+}
+
+fn disk_is_full(run: &Path) -> Option<String> {
+    let space = rustix::fs::statvfs(run).ok()?;
+    let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
+    (free_bytes < FREE_BYTES_MIN).then(|| {
+        format!(
+            "recording was ended: less than {} MiB are left on the disk that holds {}. Name another \
+             place with --out, or record less (--aggregate, --sample, --min-latency)",
+            FREE_BYTES_MIN >> 20,
+            run.display()
+        )
+    })
+}
+
+/// A flight recorder's events that gave way were seen and handed over, but not written.
+fn note_flight(session: &mut Session, facts: &mut TraceFacts, flight: &FlightState) {
+    facts.overwritten = flight.overwritten.load(Ordering::Relaxed);
+    facts.written = facts.written.saturating_sub(facts.overwritten);
+    let too_young = flight.too_young.load(Ordering::Relaxed);
+    if too_young > 0 {
+        session.limit(Limitation {
+            what: "the flight recorder held less than the time asked for".into(),
+            why: format!("{too_young} events had to go before their time: its memory was full"),
+            remedy: "give it more with --ring-memory".into(),
+        });
+    }
+}
+
+/// Live needs a terminal on stderr.
+pub fn no_terminal() -> anyhow::Error {
+    Usage("--live draws on the terminal, and stderr is none".into()).into()
+}

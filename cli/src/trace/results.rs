@@ -1,0 +1,67 @@
+//! What a trace's records say, derived anew from the run directory each time: by `trace` and
+//! `trace import` at their end and by `report` later.
+
+use anyhow::{Context, Result};
+use seekscope_pattern::{AnalysisOptions, TraceAnalyser, TraceAnalysis};
+use seekscope_report::trace::{TraceReportInput, html, terminal};
+use seekscope_run::{IoEvent, RunDirectory, RunDocument};
+
+use super::summary;
+use crate::args::OutputArgs;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::{limit, no_trailer, truncated_trace};
+
+/// Analyses the finished run in `directory`, fills in the summary, writes `run.json` and
+/// `report.html`, and prints tables, or JSON, on stdout.
+pub fn show(
+    directory: &RunDirectory,
+    document: &mut RunDocument,
+    args: &OutputArgs,
+    progress: Progress,
+) -> Result<()> {
+    let analysis = analyse(directory)?;
+    close_abandoned_phase(document, &analysis);
+    document.summary = summary::summary(document.phases.first(), &analysis);
+    directory.save(document)?;
+    let pass = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
+    let input = TraceReportInput {
+        document,
+        analysis: &analysis,
+        events: &pass,
+    };
+    directory.save_report(&html(&input).context(READING)?)?;
+    if args.json {
+        let run_dir = directory.path().display().to_string();
+        output::print_json(&summary::document(document, &run_dir))?;
+    } else {
+        output::print(&terminal(&input, progress.width()))?;
+    }
+    progress.say(format!("Report: {}", directory.report_path().display()));
+    Ok(())
+}
+
+const READING: &str = "while reading the events of the run";
+
+/// The events are passed on, never held: there may be more of them than memory.
+fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
+    let totals = directory.totals()?;
+    if !totals.is_empty() {
+        return Ok(TraceAnalysis::of_totals(&totals, &directory.files()?));
+    }
+    let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
+    directory
+        .for_each_event(|event| analyser.push(event))
+        .context(READING)?;
+    Ok(analyser.finish(&directory.files()?, &directory.threads()?))
+}
+
+/// A killed run left its phase open: it ends with its last event, and has no trailer.
+fn close_abandoned_phase(document: &mut RunDocument, analysis: &TraceAnalysis) {
+    let open = document.phases.iter_mut().find(|phase| phase.ended_ns == 0);
+    let Some(phase) = open else { return };
+    phase.ended_ns = analysis.ended_ns.max(phase.started_ns);
+    phase.trace = Some(truncated_trace(analysis.events));
+    let limitation = no_trailer(&phase.name);
+    limit(document, limitation);
+}

@@ -1,0 +1,246 @@
+//! Whose I/O is recorded: from what was typed to processes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use seekscope_run::{DeviceFacts, Limitation};
+use seekscope_server::process::ProcessIdentity;
+use seekscope_server::{FileMap, ProcFs, Server, redact_uri};
+use seekscope_trace::{Followed, TraceError};
+
+use super::started_command::StartedCommand;
+use crate::args::WhoArgs;
+use crate::exit::Usage;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Where control groups are mounted, the second by systemd beside groups of the first version.
+const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
+/// Units are not nested deeper than this (user@1000.service/app.slice/…).
+const UNIT_DEPTH_MAX: usize = 6;
+
+/// The processes to be followed.
+pub struct Whose {
+    pub followed: Followed,
+    /// For people: "process 4711 (mongod)".
+    pub name: String,
+    /// Named processes; a trace ends with the last of them. Empty for a control group.
+    pub processes: Vec<ProcessIdentity>,
+    /// The command that was started for this, stopped until [`StartedCommand::go_on`].
+    pub command: Option<StartedCommand>,
+}
+
+impl Whose {
+    /// Finds the processes; with a target it also learns which file is which collection.
+    pub async fn find(args: &WhoArgs, session: &mut Session, progress: Progress) -> Result<Self> {
+        if let Some(uri) = &args.target {
+            let _step = progress.step("connecting");
+            return server(uri, session).await;
+        }
+        if let Some(command) = &args.command {
+            let command = StartedCommand::start(command)?;
+            let followed = Followed::Processes {
+                pids: vec![command.pid()],
+                children: true,
+            };
+            let name = format!("the command {:?} and its children", command.text());
+            return Self::of_processes(followed, &[command.pid()], name).map(|whose| Self {
+                command: Some(command),
+                ..whose
+            });
+        }
+        if let Some(unit) = &args.unit {
+            let folder = unit_folder(unit)?;
+            return Ok(Self::of_group(folder, format!("the unit {unit}")));
+        }
+        if let Some(path) = &args.cgroup {
+            let folder = group_folder(path)?;
+            let name = format!("the control group {}", folder.display());
+            return Ok(Self::of_group(folder, name));
+        }
+        match args.pid.as_slice() {
+            [] => Err(Usage(
+                "whose I/O? Name a process (-p PID), a --command, a --unit, a --cgroup, or a --target"
+                    .into(),
+            )
+            .into()),
+            [pid] => Self::of_processes(Followed::Process(*pid), &[*pid], process_name(*pid)),
+            pids => {
+                let followed = Followed::Processes {
+                    pids: pids.to_vec(),
+                    children: true,
+                };
+                let names: Vec<String> = pids.iter().map(|pid| process_name(*pid)).collect();
+                Self::of_processes(followed, pids, names.join(", "))
+            }
+        }
+    }
+
+    fn of_group(folder: PathBuf, name: String) -> Self {
+        Self {
+            followed: Followed::Cgroup(folder),
+            name,
+            processes: Vec::new(),
+            command: None,
+        }
+    }
+
+    fn of_processes(followed: Followed, pids: &[u32], name: String) -> Result<Self> {
+        let identity = |pid: &u32| {
+            let found = ProcFs::host().identity(*pid);
+            found.map_err(|_| TraceError::NoSuchProcess { pid: *pid })
+        };
+        Ok(Self {
+            processes: pids.iter().map(identity).collect::<Result<_, _>>()?,
+            followed,
+            name,
+            command: None,
+        })
+    }
+
+    /// Is anyone of them left who could do I/O?
+    pub fn is_alive(&self) -> bool {
+        match &self.followed {
+            Followed::Cgroup(folder) => folder.exists(),
+            _ => self
+                .processes
+                .iter()
+                .any(|process| ProcFs::host().is_alive(process)),
+        }
+    }
+
+    /// The process whose counters accompany the trace, if there is one.
+    pub fn only_process(&self) -> Option<u32> {
+        match self.followed {
+            Followed::Process(pid) => Some(pid),
+            _ => None,
+        }
+    }
+}
+
+fn process_name(pid: u32) -> String {
+    match ProcFs::host().exe_name(pid) {
+        Ok(name) => format!("process {pid} ({name})"),
+        Err(_) => format!("process {pid}"),
+    }
+}
+
+/// The process behind a connection string.
+async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
+    let server = Server::connect(uri).await?;
+    let facts = server.facts(&ProcFs::host()).await;
+    facts.missing.iter().for_each(|m| session.limit(m.clone()));
+    let Some(pid) = facts.target.pid else {
+        return Err(Usage(format!(
+            "the process behind {} is not known: {}. Name it with -p PID",
+            redact_uri(uri),
+            facts
+                .missing
+                .iter()
+                .map(|m| m.why.as_str())
+                .next()
+                .unwrap_or("it is not on this host"),
+        ))
+        .into());
+    };
+    if let Some(dbpath) = &facts.target.dbpath {
+        session.document.device = DeviceFacts::of_path(Path::new("/"), Path::new(dbpath)).ok();
+    }
+    session.document.target = Some(facts.target);
+    match FileMap::read(&server, None).await {
+        Ok(map) => session.file_map = Some(map),
+        Err(error) => {
+            // Roles are still told by the files' names.
+            session.file_map = Some(FileMap::default());
+            session.limit(Limitation {
+                what: "files are shown without their collections".into(),
+                why: error.to_string(),
+                remedy: "grant the user the built-in role clusterMonitor".into(),
+            });
+        }
+    }
+    Whose::of_processes(
+        Followed::Process(pid),
+        &[pid],
+        format!("the server {} ({})", redact_uri(uri), process_name(pid)),
+    )
+}
+
+/// A group by its folder, or by its path from where groups are mounted.
+fn group_folder(path: &Path) -> Result<PathBuf> {
+    let below = |root: &&str| Path::new(root).join(path.strip_prefix("/").unwrap_or(path));
+    std::iter::once(path.to_path_buf())
+        .chain(CGROUP_ROOTS.iter().map(below))
+        .find(|folder| is_group(folder))
+        .with_context(|| {
+            format!(
+                "{} is no control group: neither it nor a folder of this name below {} has a \
+                 cgroup.procs",
+                path.display(),
+                CGROUP_ROOTS[0]
+            )
+        })
+        .map_err(|error| Usage(format!("{error:#}")).into())
+}
+
+fn is_group(folder: &Path) -> bool {
+    folder.join("cgroup.procs").is_file()
+}
+
+/// The group that systemd made for a unit, which bears its name.
+fn unit_folder(unit: &str) -> Result<PathBuf> {
+    let name = if unit.contains('.') {
+        unit.to_string()
+    } else {
+        format!("{unit}.service")
+    };
+    CGROUP_ROOTS
+        .iter()
+        .find_map(|root| find_group(Path::new(root), &name, UNIT_DEPTH_MAX))
+        .ok_or_else(|| {
+            Usage(format!(
+                "there is no control group of the unit {name}. Is it running? systemctl status {name}; \
+                 where units have no groups, name the process with -p PID"
+            ))
+            .into()
+        })
+}
+
+fn find_group(folder: &Path, name: &str, depth: usize) -> Option<PathBuf> {
+    let candidate = folder.join(name);
+    if is_group(&candidate) {
+        return Some(candidate);
+    }
+    if depth == 0 {
+        return None;
+    }
+    let folders = fs::read_dir(folder).ok()?.flatten();
+    folders
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .find_map(|entry| find_group(&entry.path(), name, depth - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_found_by_its_groups_name() {
+        let root = tempfile::tempdir().unwrap();
+        let unit = root.path().join("system.slice/db.slice/mongod.service");
+        fs::create_dir_all(&unit).unwrap();
+        assert_eq!(
+            find_group(root.path(), "mongod.service", 3),
+            None,
+            "no group"
+        );
+        fs::write(unit.join("cgroup.procs"), "1\n").unwrap();
+        assert_eq!(find_group(root.path(), "mongod.service", 3), Some(unit));
+        assert_eq!(
+            find_group(root.path(), "mongod.service", 1),
+            None,
+            "too deep"
+        );
+    }
+}

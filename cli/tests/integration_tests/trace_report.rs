@@ -1,0 +1,209 @@
+//! `seekscope report` of a trace, from its directory alone.
+
+use std::path::Path;
+
+use seekscope_run::{
+    CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, Outcome, PathState, Phase,
+    RunDirectory, RunDocument, ThreadRecord, TraceCoverage, TraceFacts,
+};
+use seekscope_stats::SplitMix64;
+use serde_json::Value;
+
+use crate::schemas::assert_valid;
+use crate::support::{Bench, stderr};
+
+const START_NS: u64 = 1_000_000_000;
+const BLOCK: u64 = 8192;
+const READS: u64 = 400;
+
+fn event(number: u64, file_id: u32, op: IoOp, offset: Option<u64>) -> IoEvent {
+    IoEvent {
+        t_ns: START_NS + number * 1_000_000,
+        pid: 77,
+        tid: 78,
+        file_id,
+        op,
+        flags: IoFlags(if number % 4 == 0 {
+            IoFlags::WAITED | IoFlags::DEVICE_READ
+        } else {
+            0
+        }),
+        offset,
+        length: 8192,
+        latency_ns: if number % 4 == 0 { 200_000 } else { 5_000 },
+        result: if offset.is_some() { 8192 } else { 0 },
+        device_read_bytes: if number % 4 == 0 { 8192 } else { 0 },
+        request: None,
+    }
+}
+
+/// A file read in order, a quarter of it from the disk, and one with a name that gives orders to
+/// terminals, written and synced. `killed`: the run has no end.
+fn make_run(folder: &Path, killed: bool) {
+    let mut document = RunDocument::begin("trace", vec!["trace".into(), "-p".into(), "77".into()]);
+    let events = READS + 200;
+    document.phases.push(Phase {
+        name: "trace".into(),
+        variant: "observed".into(),
+        activity: "process 77".into(),
+        namespace: None,
+        disk: Disk::Plain,
+        cache: CacheState::AsFound {
+            why: "it was running".into(),
+        },
+        started_ns: START_NS,
+        ended_ns: if killed { 0 } else { START_NS + 1_000_000_000 },
+        index_build: None,
+        trace: (!killed).then(|| TraceFacts {
+            backend: "tp_btf".into(),
+            seen: events + 3,
+            written: events,
+            lost: 3,
+            lost_ring_full: 3,
+            coverage: vec![TraceCoverage {
+                group: "io_uring".into(),
+                covered: false,
+                how: "not asked for".into(),
+            }],
+            ..TraceFacts::default()
+        }),
+        process_io: None,
+    });
+    if !killed {
+        document.outcome = Outcome::Ok;
+        document.outcome_reason = None;
+    }
+    let directory = RunDirectory::create(folder, &document).unwrap();
+    let mut writer = directory.io_writer().unwrap();
+    for (file_id, path) in [(1, "/data/scan.wt"), (2, "/data/\u{1b}[2Jevil")] {
+        let file = FileRecord {
+            file_id,
+            path: path.into(),
+            path_state: PathState::Known,
+            device_major: 8,
+            device_minor: 1,
+            inode: 3,
+            size_bytes: 0,
+            role: FileRole::Collection,
+            namespace: None,
+        };
+        writer.file(&file).unwrap();
+    }
+    writer
+        .thread(&ThreadRecord {
+            tid: 78,
+            pid: 77,
+            name: "conn1".into(),
+        })
+        .unwrap();
+    for i in 0..READS {
+        writer
+            .event(&event(i, 1, IoOp::Pread, Some(i * BLOCK)))
+            .unwrap();
+    }
+    let mut rng = SplitMix64::new(3);
+    for i in 0..100 {
+        writer
+            .event(&event(
+                READS + i,
+                2,
+                IoOp::Pwrite,
+                Some(rng.below(100) << 20),
+            ))
+            .unwrap();
+        writer
+            .event(&event(READS + i, 2, IoOp::Fdatasync, None))
+            .unwrap();
+    }
+    writer.flush().unwrap();
+    if !killed {
+        drop(writer);
+        directory.finish_records().unwrap();
+    }
+}
+
+fn report(bench: &Bench, more: &[&str]) -> String {
+    let output = bench
+        .seekscope(&["report", "run"])
+        .args(more)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_trace_is_shown_again_and_nothing_lost_is_silent() {
+    let bench = Bench::new();
+    make_run(&bench.path("run"), false);
+    let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
+    assert_valid("trace", &json);
+    let summary = &json["summary"];
+    assert_eq!(
+        (&summary["seen"], &summary["written"], &summary["lost"]),
+        (&603.into(), &600.into(), &3.into())
+    );
+    let file = &summary["files"][0];
+    assert_eq!(file["path"], "/data/scan.wt");
+    assert_eq!(
+        (&file["reads"], &file["read_bytes"]),
+        (&READS.into(), &(READS * BLOCK).into())
+    );
+    assert_eq!(
+        (&file["pattern"], &file["sequential_share"]),
+        (&"sequential".into(), &1.0.into())
+    );
+    assert_eq!(file["hit_share"], 0.75);
+    assert_eq!(file["cache"]["misses"], READS / 4);
+    let written = &summary["files"][1];
+    assert_eq!(
+        (&written["writes"], &written["syncs"]),
+        (&100.into(), &100.into())
+    );
+    assert_eq!(
+        (&written["pattern"], &written["hit_share"]),
+        (&"random".into(), &Value::Null)
+    );
+
+    let text = report(&bench, &[]);
+    let first = text.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(first.contains("Events were lost: 3 of 603"), "{text}");
+    assert!(
+        text.contains("scan.wt") && text.contains("sequential"),
+        "{text}"
+    );
+    assert!(
+        !text.contains('\u{1b}') && text.contains(r"\u{1b}[2Jevil"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    assert!(page.contains("Events were lost: 3 of 603") && !page.contains('\u{1b}'));
+}
+
+#[test]
+fn a_killed_trace_is_shown_and_says_so() {
+    let bench = Bench::new();
+    make_run(&bench.path("run"), true);
+    let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
+    assert_valid("trace", &json);
+    let summary = &json["summary"];
+    assert_eq!(
+        (&summary["seen"], &summary["lost"]),
+        (&Value::Null, &Value::Null)
+    );
+    assert_eq!(
+        (&summary["written"], &summary["truncated"]),
+        (&600.into(), &true.into())
+    );
+    assert!(
+        json["limitations"][0]["what"]
+            .as_str()
+            .unwrap()
+            .contains("has no trailer")
+    );
+    let text = report(&bench, &[]);
+    assert!(
+        text.starts_with("Partial run") && text.contains("cut off"),
+        "{text}"
+    );
+}

@@ -1,0 +1,104 @@
+//! What is known of a plan before it is played: how much it is, and what of the recording is not in
+//! it, or not as it was.
+
+use seekscope_run::{CacheOutcome, IoEvent};
+use serde::{Deserialize, Serialize};
+
+/// Events of the chosen files that are not played, by reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Skipped {
+    /// Writes, and syncs, on a target that is only read.
+    pub writes: u64,
+    pub syncs: u64,
+    /// Where they were made is not known.
+    pub unknown_offset: u64,
+    /// They moved no bytes: reads at the end of the file.
+    pub empty: u64,
+    /// Longer than 64 MiB.
+    pub too_long: u64,
+    /// `sync_file_range`.
+    pub other: u64,
+    /// They had failed when they were recorded, by reads, writes and syncs.
+    pub failed: [u64; 3],
+}
+
+impl Skipped {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        let counts = [
+            self.writes,
+            self.syncs,
+            self.unknown_offset,
+            self.empty,
+            self.too_long,
+            self.other,
+        ];
+        counts.iter().chain(&self.failed).sum()
+    }
+}
+
+/// Operations that are not played exactly as recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Adjusted {
+    /// They lay beyond the target's end, and are played at an offset within it.
+    pub wrapped: u64,
+    /// They were longer than the target.
+    pub shortened: u64,
+    /// They should have been direct, but their offset or length does not allow it: played through
+    /// the page cache.
+    pub unaligned: u64,
+    /// Faults on mapped memory, played as reads.
+    pub faults: u64,
+}
+
+/// Where the reads of the plan got their bytes when they were recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordedCache {
+    pub hits: u64,
+    pub misses: u64,
+    /// For pages that someone else was reading.
+    pub waited: u64,
+    pub direct: u64,
+    pub unknown: u64,
+    /// Sent to the disk by these reads, read-ahead included.
+    pub device_read_bytes: u64,
+}
+
+impl RecordedCache {
+    pub(super) fn add(&mut self, event: &IoEvent) {
+        let count = match event.cache_outcome() {
+            Some(CacheOutcome::Hit) => &mut self.hits,
+            Some(CacheOutcome::Miss) => &mut self.misses,
+            Some(CacheOutcome::WaitedForOthers) => &mut self.waited,
+            Some(CacheOutcome::Direct) => &mut self.direct,
+            None => &mut self.unknown,
+        };
+        *count += 1;
+        self.device_read_bytes =
+            (self.device_read_bytes).saturating_add(event.device_read_bytes.into());
+    }
+}
+
+/// What is known of a plan before it is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlanFacts {
+    pub operations: u64,
+    /// Of these, bytes that are written.
+    pub write_bytes: u64,
+    pub recorded_threads: u64,
+    /// Threads that play: one per recorded thread, several for one that had several requests in
+    /// flight (io_uring, libaio).
+    pub threads: u64,
+    /// Recorded threads, or lanes of one, that had to share a playing thread with another that was
+    /// busy at the same time.
+    pub folded: u64,
+    /// From the first start to the last end, as recorded.
+    pub span_ns: u64,
+    pub skipped: Skipped,
+    pub adjusted: Adjusted,
+    pub cache: RecordedCache,
+}

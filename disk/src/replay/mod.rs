@@ -1,0 +1,50 @@
+//! A recorded I/O pattern, played again on another file or disk.
+//!
+//! Read [`recording`] (which files there are, and where each goes on the target), [`plan`] (the list
+//! of operations per thread), `pace` (when each is due), [`threads`]
+//! and `player` (playing it), [`outcome`] (both
+//! sides compared), in this order.
+//!
+//! What a replay keeps: the order and kind of operations of each recorded thread, their offsets,
+//! lengths and, unless played at full speed, their times. What it cannot keep: that one thread waited
+//! for another, and memory pressure of the host where the recording was made.
+
+mod facts;
+pub mod outcome;
+mod pace;
+pub mod plan;
+mod player;
+pub mod recording;
+mod streams;
+mod tallies;
+pub mod threads;
+
+pub use facts::{Adjusted, PlanFacts, RecordedCache, Skipped};
+pub use outcome::{LatencyRatios, OperationComparison, ReplayOutcome, Side};
+pub use plan::{Action, Op, Plan, Planner};
+pub use recording::{FileTotals, Recording, Regions};
+pub use streams::Stream;
+pub use threads::{Ended, PlayOptions, ReplaySecond, play};
+
+/// So many threads at most; recorded threads beyond that share one.
+pub const THREADS_MAX: usize = 256;
+
+/// Which of the target's two doors operations go through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Caching {
+    /// Direct where the recorded call was.
+    AsRecorded,
+    /// Around the page cache.
+    Direct,
+    /// Through the page cache.
+    Buffered,
+}
+
+/// When a thread starts its next operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loop {
+    /// After its last one has completed and the recorded time between the two has passed.
+    Closed,
+    /// At the recorded time, whether or not the disk keeps up; a thread that is late starts at once.
+    Open,
+}

@@ -1,0 +1,133 @@
+//! Both sides of a replay: what the operations that were played took when they were recorded, and
+//! what they took here.
+
+use seekscope_run::LatencySummary;
+use serde::{Deserialize, Serialize};
+
+/// One side's figures of one kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Side {
+    /// Operations that succeeded.
+    pub count: u64,
+    /// Those that failed. Of the recording: they are not played.
+    pub errors: u64,
+    pub bytes: u64,
+    /// From the call to its end.
+    pub latency: LatencySummary,
+    /// From the intended start (open loops with a speed).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<LatencySummary>,
+}
+
+/// Latencies here as multiples of the recorded ones; both count from the call.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LatencyRatios {
+    pub mean: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p99: f64,
+    pub p999: f64,
+    pub max: f64,
+}
+
+impl LatencyRatios {
+    /// `None` where a side has nothing, or took no time that the clock could see.
+    fn of(recorded: &LatencySummary, replayed: &LatencySummary) -> Option<Self> {
+        if replayed.count == 0 || recorded.min_ns == 0 {
+            return None;
+        }
+        let ratio = |of: fn(&LatencySummary) -> u64| of(replayed) as f64 / of(recorded) as f64;
+        Some(Self {
+            mean: replayed.mean_ns / recorded.mean_ns,
+            p50: ratio(|l| l.p50_ns),
+            p90: ratio(|l| l.p90_ns),
+            p99: ratio(|l| l.p99_ns),
+            p999: ratio(|l| l.p999_ns),
+            max: ratio(|l| l.max_ns),
+        })
+    }
+}
+
+/// A kind of operation, recorded and played.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OperationComparison {
+    /// Of the operations that were played.
+    pub recorded: Side,
+    pub replayed: Side,
+    pub ratio: Option<LatencyRatios>,
+}
+
+impl OperationComparison {
+    /// Puts two sides together.
+    pub(super) fn new(recorded: Side, replayed: Side) -> Self {
+        Self {
+            ratio: LatencyRatios::of(&recorded.latency, &replayed.latency),
+            recorded,
+            replayed,
+        }
+    }
+
+    /// It was neither played nor recorded.
+    pub fn is_empty(&self) -> bool {
+        let made = |side: &Side| side.count + side.errors;
+        made(&self.recorded) + made(&self.replayed) == 0
+    }
+}
+
+/// What a replay came to.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReplayOutcome {
+    pub reads: OperationComparison,
+    pub writes: OperationComparison,
+    pub syncs: OperationComparison,
+    /// From the first operation's start to the last one's end, of those that were played; ns.
+    pub recorded_elapsed_ns: u64,
+    /// From the beginning to the last operation's end, ns.
+    pub elapsed_ns: u64,
+    /// Operations of all kinds per second of these times; 0 where nothing was played.
+    pub recorded_per_s: f64,
+    pub per_s: f64,
+    /// Operations whose thread was still busy with the one before when they were due (open loops
+    /// with a speed), and the longest such delay, ns.
+    pub late_starts: u64,
+    pub latest_start_ns: u64,
+    /// What this process had the disk read meanwhile (`/proc/self/io`), read-ahead included.
+    pub device_read_bytes: Option<u64>,
+    /// Share (0..=1) of the time in which some task of the host waited for I/O.
+    pub io_pressure: Option<f64>,
+    pub load_1m: f64,
+}
+
+impl ReplayOutcome {
+    /// The kinds of operations by name.
+    pub fn operations(&self) -> [(&'static str, &OperationComparison); 3] {
+        [
+            ("read", &self.reads),
+            ("write", &self.writes),
+            ("sync", &self.syncs),
+        ]
+    }
+
+    /// Fills in what follows from the other figures.
+    pub(super) fn with_rates(mut self) -> Self {
+        let played = self.played() as f64;
+        let per_s = |elapsed_ns: u64| match elapsed_ns {
+            0 => 0.0,
+            ns => played * 1e9 / ns as f64,
+        };
+        (self.recorded_per_s, self.per_s) =
+            (per_s(self.recorded_elapsed_ns), per_s(self.elapsed_ns));
+        self
+    }
+
+    /// Operations that were played with success.
+    pub fn played(&self) -> u64 {
+        self.operations()
+            .iter()
+            .map(|(_, c)| c.replayed.count)
+            .sum()
+    }
+}

@@ -1,0 +1,114 @@
+//! Which formats there are, how they are told apart, and what each leaves unknown.
+
+use seekscope_run::Limitation;
+
+use crate::import::ImportSummary;
+use crate::{blkparse, csv_trace, fio, strace};
+
+/// How much of a text [`detect`] looks at, bytes.
+pub const DETECTION_BYTES: usize = 64 << 10;
+
+/// Lines that may stand before the first telling one: a server's own messages, mostly.
+const DETECTION_LINES: usize = 100;
+
+/// A foreign trace format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// fio's iolog, version 2 or 3.
+    Fio,
+    /// blkparse's default text.
+    Blkparse,
+    /// strace with -f, -ttt (or -tt, -t, -r), -T and -y.
+    Strace,
+    /// Comma-separated values with a header, as a bpftrace script prints them.
+    Csv,
+}
+
+/// The format of a text, told from its beginning.
+pub fn detect(beginning: &[u8]) -> Option<Format> {
+    let beginning = &beginning[..beginning.len().min(DETECTION_BYTES)];
+    let text = String::from_utf8_lossy(beginning);
+    let first = text.lines().next()?.trim();
+    if first == fio::HEADER_2 || first == fio::HEADER_3 {
+        return Some(Format::Fio);
+    }
+    text.lines().take(DETECTION_LINES).find_map(|line| {
+        if csv_trace::Columns::of(line).is_some() {
+            Some(Format::Csv)
+        } else if blkparse::head(line).is_some() {
+            Some(Format::Blkparse)
+        } else if strace::is_line(line) {
+            Some(Format::Strace)
+        } else {
+            None
+        }
+    })
+}
+
+impl Format {
+    /// Who writes it.
+    pub fn tool(self) -> &'static str {
+        match self {
+            Self::Fio => "fio",
+            Self::Blkparse => "blkparse",
+            Self::Strace => "strace",
+            Self::Csv => "a CSV trace",
+        }
+    }
+
+    /// What a trace of this format cannot tell, given what was read.
+    pub fn limitations(self, summary: &ImportSummary) -> Vec<Limitation> {
+        let mut limitations = Vec::new();
+        let mut limit = |what: &str, why: &str, remedy: &str| {
+            limitations.push(Limitation {
+                what: what.into(),
+                why: why.into(),
+                remedy: remedy.into(),
+            });
+        };
+        let tool = self.tool();
+        if summary.untimed {
+            limit(
+                "the times of the events tell their order, nothing else",
+                &format!("the trace of {tool} holds no times"),
+                "write version 3 with fio; trace with strace -f -ttt -T -y",
+            );
+        } else if self == Self::Fio {
+            limit(
+                "times are exact to a millisecond; within it they only tell the order",
+                "fio's iolog counts milliseconds",
+                "record with `seekscope trace`",
+            );
+        }
+        if summary.without_latency {
+            limit(
+                "latencies are unknown and stand as 0",
+                &format!("the trace of {tool} holds none"),
+                "trace with strace -T, or record with `seekscope trace`",
+            );
+        }
+        match self {
+            Self::Fio => limit(
+                "threads, results of calls and page-cache hits are unknown; calls count as successful",
+                "fio's iolog says what to do, not what happened",
+                "record with `seekscope trace`",
+            ),
+            Self::Blkparse => limit(
+                "files, and offsets in them, are unknown: these are requests of a disk",
+                "blktrace looks below the filesystem",
+                "record with `seekscope trace`, which links both",
+            ),
+            Self::Strace => limit(
+                "page-cache hits, mapped files and io_uring are not in it; latencies hold strace's own cost",
+                "strace sees system calls from outside",
+                "record with `seekscope trace`",
+            ),
+            Self::Csv => limit(
+                "how many calls the tracer lost is unknown",
+                "the text does not say",
+                "record with `seekscope trace`",
+            ),
+        }
+        limitations
+    }
+}

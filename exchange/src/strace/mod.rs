@@ -1,0 +1,123 @@
+//! strace's output: `-f` with `-ttt`, `-tt`, `-t` or `-r`, and `-T` and `-y` where given.
+//!
+//! Which file a descriptor stands for comes from `-y`, else from the opens seen; where plain reads
+//! and writes take place from the opens and seeks seen. Parts: `prefix` (thread and time), `syntax`
+//! (a call's arguments and result), `processes` (who shares descriptors with whom), `calls` (what
+//! each call means).
+
+mod calls;
+mod prefix;
+mod processes;
+mod syntax;
+
+use std::collections::HashMap;
+
+use crate::import::{Import, LineReader, LineResult, RecordSink, malformed};
+use prefix::Clock;
+use processes::Processes;
+use syntax::Call;
+
+/// Calls that other threads' lines interrupt. A thread has one at a time.
+const UNFINISHED_MAX: usize = 1 << 16;
+
+#[derive(Default)]
+pub(crate) struct Reader {
+    clock: Clock,
+    processes: Processes,
+    /// By thread: start and text of a call whose end is still to come.
+    unfinished: HashMap<u32, (u64, String)>,
+    latency_seen: bool,
+}
+
+/// Does this look like strace's? For telling formats apart.
+pub(crate) fn is_line(text: &str) -> bool {
+    let Some(line) = prefix::split(text) else {
+        return false;
+    };
+    let rest = line.rest;
+    rest.starts_with("+++ ") && rest.ends_with(" +++")
+        || rest.starts_with("--- SIG")
+        || rest.contains("<unfinished ...>")
+        || rest.starts_with("<... ")
+        || matches!(Call::parse(rest), Ok(Some(_)))
+}
+
+impl LineReader for Reader {
+    fn line<S: RecordSink>(&mut self, import: &mut Import<'_, S>, text: &str) -> LineResult<()> {
+        let Some(line) = prefix::split(text) else {
+            import.skip("not a line of strace's");
+            return Ok(());
+        };
+        let t_ns = self.clock.start_ns(line.time);
+        import.summary.since_1970 = self.clock.since_1970();
+        import.summary.untimed = self.clock.untimed();
+        let tid = line.tid;
+        let rest = line.rest;
+        if rest.starts_with("+++ ") || rest.starts_with("--- ") {
+            if rest.starts_with("+++ ") {
+                self.processes.ended(tid);
+                self.unfinished.remove(&tid);
+            }
+            import.skip("a signal, or the end of a process");
+            return Ok(());
+        }
+        if rest.ends_with("<detached ...>") {
+            import.skip("a call without its end");
+            return Ok(());
+        }
+        if let Some(beginning) = rest.strip_suffix("<unfinished ...>") {
+            if self.unfinished.len() >= UNFINISHED_MAX {
+                return Err(crate::import::LineError::TooManyNames);
+            }
+            self.processes.may_fork(tid, beginning);
+            let text = beginning.trim_end().to_string();
+            self.unfinished.insert(tid, (t_ns, text));
+            import.skip("the first half of a call of two lines");
+            return Ok(());
+        }
+        if let Some(resumed) = rest.strip_prefix("<... ") {
+            let Some((_, end)) = resumed.split_once(" resumed>") else {
+                return Err(malformed("a resumed call that does not say so"));
+            };
+            let Some((start_ns, beginning)) = self.unfinished.remove(&tid) else {
+                import.skip("the end of a call whose beginning was not seen");
+                return Ok(());
+            };
+            return self.call(import, tid, start_ns, &(beginning + end));
+        }
+        self.call(import, tid, t_ns, rest)
+    }
+
+    fn end<S: RecordSink>(&mut self, import: &mut Import<'_, S>) {
+        for _ in self.unfinished.drain() {
+            import.skip("a call without its end");
+        }
+    }
+}
+
+impl Reader {
+    fn call<S: RecordSink>(
+        &mut self,
+        import: &mut Import<'_, S>,
+        tid: u32,
+        t_ns: u64,
+        text: &str,
+    ) -> LineResult<()> {
+        match Call::parse(text) {
+            Ok(Some(call)) => {
+                self.latency_seen |= call.latency_ns.is_some();
+                import.summary.without_latency = !self.latency_seen;
+                calls::take(import, &mut self.processes, tid, t_ns, &call)
+            }
+            Ok(None) => {
+                import.skip("not a line of strace's");
+                Ok(())
+            }
+            Err(reason) if calls::matters(syntax::name_of(text)) => Err(malformed(reason)),
+            Err(_) => {
+                import.skip("a call that does not touch files");
+                Ok(())
+            }
+        }
+    }
+}

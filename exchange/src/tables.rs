@@ -1,0 +1,116 @@
+//! Files and threads seen so far, and their numbers. Bounded: a hostile text cannot fill memory.
+
+use std::collections::HashMap;
+
+use seekscope_run::{FileRecord, FileRole, PathState, RunError, ThreadRecord};
+
+use crate::import::{LineError, LineResult, malformed};
+
+/// All names together, bytes; each counts a little more than its length. A database with 100,000
+/// collections and their indexes takes a third of it.
+const NAMES_BYTES_MAX: usize = 64 << 20;
+/// What an entry costs beside its name, about.
+const ENTRY_BYTES: usize = 64;
+/// Linux takes no longer path.
+const PATH_BYTES_MAX: usize = 4096;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Tables {
+    files: HashMap<String, u32>,
+    threads: HashMap<u32, (u32, String)>,
+    bytes: usize,
+    latest_file: Option<(String, u32)>,
+}
+
+impl Tables {
+    fn make_room(&mut self, name: &str) -> LineResult<()> {
+        self.bytes += name.len() + ENTRY_BYTES;
+        if self.bytes > NAMES_BYTES_MAX {
+            return Err(LineError::TooManyNames);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn file_id(
+        &mut self,
+        path: &str,
+        tell: impl FnOnce(&FileRecord) -> Result<(), RunError>,
+    ) -> LineResult<u32> {
+        self.number(path, PathState::Known, (0, 0), tell)
+    }
+
+    pub(crate) fn disk_id(
+        &mut self,
+        major: u32,
+        minor: u32,
+        tell: impl FnOnce(&FileRecord) -> Result<(), RunError>,
+    ) -> LineResult<u32> {
+        let description = format!("requests on {major}:{minor} without a known file");
+        self.number(&description, PathState::Unresolved, (major, minor), tell)
+    }
+
+    fn number(
+        &mut self,
+        path: &str,
+        path_state: PathState,
+        (device_major, device_minor): (u32, u32),
+        tell: impl FnOnce(&FileRecord) -> Result<(), RunError>,
+    ) -> LineResult<u32> {
+        // Neighbouring events are mostly on the same file.
+        if let Some((latest, file_id)) = &self.latest_file
+            && latest == path
+        {
+            return Ok(*file_id);
+        }
+        let file_id = match self.files.get(path) {
+            Some(file_id) => *file_id,
+            None => {
+                if path.len() > PATH_BYTES_MAX {
+                    return Err(malformed("the path is longer than 4096 bytes"));
+                }
+                self.make_room(path)?;
+                let file_id =
+                    u32::try_from(self.files.len()).map_err(|_| LineError::TooManyNames)?;
+                tell(&FileRecord {
+                    file_id,
+                    path: path.into(),
+                    path_state,
+                    device_major,
+                    device_minor,
+                    inode: 0,
+                    size_bytes: 0,
+                    role: FileRole::Other,
+                    namespace: None,
+                })?;
+                self.files.insert(path.into(), file_id);
+                file_id
+            }
+        };
+        self.latest_file = Some((path.into(), file_id));
+        Ok(file_id)
+    }
+
+    /// Notes a thread; a name replaces an empty one and an older one.
+    pub(crate) fn thread(
+        &mut self,
+        tid: u32,
+        pid: u32,
+        name: &str,
+        tell: impl FnOnce(&ThreadRecord) -> Result<(), RunError>,
+    ) -> LineResult<()> {
+        match self.threads.get(&tid) {
+            Some((known_pid, known)) if *known_pid == pid && (known == name || name.is_empty()) => {
+                return Ok(());
+            }
+            _ => self.make_room(name)?,
+        }
+        tell(&ThreadRecord {
+            tid,
+            pid,
+            name: name.into(),
+        })?;
+        self.threads.insert(tid, (pid, name.into()));
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Events of one file, or requests of one disk, on their way into two figures.
+
+use seekscope_pattern::{Axis, DensityGrid};
+use seekscope_run::{IoEvent, IoKind};
+
+use super::{Figure, FileFigures, PointBlock};
+use crate::html::points::{Blobs, PointColumns, push_counts};
+
+/// Points embedded per run; beyond it every k-th is.
+const POINTS_MAX: usize = 1_000_000;
+/// About a cell per two screen pixels of a figure half a window wide.
+const GRID_COLUMNS: usize = 600;
+pub(super) const GRID_ROWS: usize = 300;
+
+/// Every so many events become a point, so that `events` of them fit a page.
+pub(crate) fn stride_of(events: usize) -> usize {
+    events.div_ceil(POINTS_MAX).max(1)
+}
+
+/// The stretch of time that figures show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeSpan {
+    started_ns: u64,
+    /// Unit of the points' time column.
+    unit_ns: u64,
+    axis: Axis,
+}
+
+impl TimeSpan {
+    /// Between two moments, CLOCK_MONOTONIC ns.
+    pub(crate) fn new(started_ns: u64, ended_ns: u64) -> Self {
+        let duration_ns = ended_ns.saturating_sub(started_ns).max(1);
+        Self {
+            started_ns,
+            // Microseconds, unless it is longer than 71 minutes and 32 bits would overflow.
+            unit_ns: duration_ns.div_ceil(u64::from(u32::MAX)).max(1000),
+            axis: Axis {
+                low: 0.0,
+                high: duration_ns as f64 / 1e9,
+                bins: GRID_COLUMNS,
+            },
+        }
+    }
+
+    /// Seconds per unit of the points' time column.
+    pub(crate) fn unit_s(&self) -> f64 {
+        self.unit_ns as f64 / 1e9
+    }
+}
+
+/// The offsets or places from `low` to `high` bytes.
+pub(crate) fn byte_axis(low: u64, high: u64) -> Axis {
+    Axis {
+        low: low as f64,
+        high: high as f64,
+        bins: GRID_ROWS,
+    }
+}
+
+/// Whole decades around the latencies, each given as shortest and longest.
+pub(crate) fn latency_axis(ranges_ns: impl Iterator<Item = (u64, u64)>) -> Axis {
+    let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+    for (shortest_ns, longest_ns) in ranges_ns {
+        low = low.min(log10_ns(shortest_ns));
+        high = high.max(log10_ns(longest_ns));
+    }
+    let low = if low.is_finite() { low.floor() } else { 0.0 };
+    Axis {
+        low,
+        high: high.ceil().max(low + 1.0),
+        bins: GRID_ROWS,
+    }
+}
+
+fn log10_ns(latency_ns: u64) -> f64 {
+    (latency_ns.max(1) as f64).log10()
+}
+
+/// The grids and points of one file, while events are being counted.
+pub(crate) struct Collector {
+    time: TimeSpan,
+    offset: [DensityGrid; 2],
+    latency: [DensityGrid; 2],
+    points: PointColumns,
+    unknown_offsets: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(time: TimeSpan, offset: Axis, latency: Axis) -> Self {
+        let pair = |y| [time.axis; 2].map(|x| DensityGrid::new(x, y));
+        Self {
+            time,
+            offset: pair(offset),
+            latency: pair(latency),
+            points: PointColumns::default(),
+            unknown_offsets: 0,
+        }
+    }
+
+    /// Counts a read or write; with `keep` it becomes a point too. Other events have no place.
+    pub(crate) fn count(&mut self, event: &IoEvent, keep: bool) {
+        let direction = match event.op.kind() {
+            IoKind::Read => 0,
+            IoKind::Write => 1,
+            IoKind::Sync | IoKind::Discard => return,
+        };
+        let since_start_ns = event.t_ns.saturating_sub(self.time.started_ns);
+        let seconds = since_start_ns as f64 / 1e9;
+        match event.offset {
+            Some(offset) => self.offset[direction].add(seconds, offset as f64),
+            None => self.unknown_offsets += 1,
+        }
+        self.latency[direction].add(seconds, log10_ns(event.latency_ns));
+        if keep {
+            self.points.push(since_start_ns / self.time.unit_ns, event);
+        }
+    }
+
+    /// Points kept so far.
+    pub(crate) fn points(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Events without a place in the figure of offsets.
+    pub(crate) fn unknown_offsets(&self) -> u64 {
+        self.unknown_offsets
+    }
+
+    /// The figures, with what stands under them; each point stands for `stride` events.
+    pub(crate) fn figures(
+        self,
+        label: String,
+        [offset, latency]: [String; 2],
+        stride: usize,
+        blobs: &mut Blobs,
+    ) -> FileFigures {
+        FileFigures {
+            label,
+            offset: figure(&self.offset, offset, blobs),
+            latency: figure(&self.latency, latency, blobs),
+            points: PointBlock {
+                count: self.points.len(),
+                stride,
+                blob: blobs.add(&self.points.encode()),
+            },
+        }
+    }
+}
+
+fn figure(grids: &[DensityGrid; 2], caption: String, blobs: &mut Blobs) -> Figure {
+    let [reads, writes] = grids;
+    let mut bytes = Vec::with_capacity(reads.counts.len() + writes.counts.len());
+    push_counts(&mut bytes, &reads.counts);
+    push_counts(&mut bytes, &writes.counts);
+    Figure {
+        x: reads.x,
+        y: reads.y,
+        blob: blobs.add(&bytes),
+        caption,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_axis_spans_whole_decades() {
+        let axis = |ranges: &[(u64, u64)]| {
+            let axis = latency_axis(ranges.iter().copied());
+            (axis.low, axis.high)
+        };
+        assert_eq!(axis(&[(700, 20_000), (3_000, 9_000_000)]), (2.0, 7.0));
+        assert_eq!(axis(&[]), (0.0, 1.0));
+        assert_eq!(axis(&[(1000, 1000)]), (3.0, 4.0));
+    }
+}

@@ -1,0 +1,210 @@
+//! The picture of a snapshot: a pure function into a terminal frame.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState};
+use seekscope_run::units::{format_count, format_ns};
+
+use super::controls::{Controls, Tab};
+use super::counts::Rates;
+use super::map;
+use super::snapshot::{FileLine, LiveSnapshot};
+use crate::escape::visible;
+use crate::numbers::{format_mb, format_number, format_rate, format_share};
+
+/// What the terminal's character set can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Glyphs {
+    Unicode,
+    Ascii,
+}
+
+const EMPHASIS: Style = Style::new().add_modifier(Modifier::BOLD);
+const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
+const NOT_KNOWN: &str = "-";
+
+/// Draws it, as large as the frame is.
+pub fn draw(frame: &mut Frame<'_>, shown: &LiveSnapshot, controls: &Controls, glyphs: Glyphs) {
+    let rows = [3, 1, 1, 0, 1].map(|rows| match rows {
+        0 => Constraint::Min(0),
+        rows => Constraint::Length(rows),
+    });
+    let [head, tabs, _, body, foot] = Layout::vertical(rows).areas(frame.area());
+    let first_lines = vec![
+        progress(shown, controls),
+        totals(&shown.total),
+        disk_line(shown),
+    ];
+    frame.render_widget(Paragraph::new(first_lines), head);
+    frame.render_widget(tab_line(controls.tab), tabs);
+    match controls.tab {
+        Tab::Files => {
+            let halves = [Constraint::Fill(1), Constraint::Fill(1)];
+            let [table, picture] = Layout::vertical(halves).spacing(1).areas(body);
+            files(frame, table, shown, controls);
+            frame.render_widget(map::picture(shown, picture, glyphs), picture);
+        }
+        Tab::Map => frame.render_widget(map::picture(shown, body, glyphs), body),
+        Tab::Disks => disks(frame, body, shown),
+    }
+    frame.render_widget(keys(glyphs), foot);
+}
+
+/// What was recorded so far; what was lost stands out.
+fn progress(shown: &LiveSnapshot, controls: &Controls) -> Line<'static> {
+    let text = format!(
+        "seekscope trace, {}: {} events, ",
+        format_ns(shown.elapsed_ns),
+        format_count(shown.events)
+    );
+    let lost = if shown.lost == 0 {
+        Span::raw("none lost")
+    } else {
+        let lost = format!("{} LOST", format_count(shown.lost));
+        Span::styled(lost, EMPHASIS.add_modifier(Modifier::REVERSED))
+    };
+    let paused = if controls.paused {
+        "  [paused; the trace goes on]"
+    } else {
+        ""
+    };
+    Line::from(vec![Span::raw(text), lost, Span::styled(paused, EMPHASIS)])
+}
+
+fn totals(total: &Rates) -> Line<'static> {
+    Line::raw(format!(
+        "all files: {} reads/s, {} MB/s read, {} writes/s, {} MB/s written, {} syncs/s, {} in cache, {} calls at a time",
+        format_rate(total.reads),
+        format_mb(total.read_bytes),
+        format_rate(total.writes),
+        format_mb(total.write_bytes),
+        format_rate(total.syncs),
+        hit_share(total),
+        format_number(total.in_flight),
+    ))
+}
+
+fn hit_share(rates: &Rates) -> String {
+    rates
+        .hit_share
+        .map_or_else(|| NOT_KNOWN.into(), format_share)
+}
+
+/// The busiest disk; the others stand in their own view.
+fn disk_line(shown: &LiveSnapshot) -> Line<'static> {
+    let busiest = shown
+        .disks
+        .iter()
+        .max_by(|a, b| a.rates.calls().total_cmp(&b.rates.calls()));
+    Line::raw(match busiest {
+        None => "disk: no requests seen".into(),
+        Some(disk) => format!(
+            "disk {}: {} requests/s, {} MB/s read, {} MB/s written, queue depth {}",
+            disk.name,
+            format_rate(disk.rates.calls()),
+            format_mb(disk.rates.read_bytes),
+            format_mb(disk.rates.write_bytes),
+            format_number(disk.rates.in_flight),
+        ),
+    })
+}
+
+fn tab_line(chosen: Tab) -> Line<'static> {
+    let names = Tab::ALL.into_iter().map(|(tab, name)| {
+        if tab == chosen {
+            Span::styled(format!("[{name}] "), EMPHASIS)
+        } else {
+            Span::raw(format!(" {name}  "))
+        }
+    });
+    Line::from(names.collect::<Vec<_>>())
+}
+
+fn keys(glyphs: Glyphs) -> Line<'static> {
+    let arrows = match glyphs {
+        Glyphs::Unicode => "↑ ↓",
+        Glyphs::Ascii => "up/down",
+    };
+    Line::raw(format!(
+        "{arrows} file   Tab view   p pause   q end the trace"
+    ))
+}
+
+const FILE_COLUMNS: [(&str, u16); 9] = [
+    ("role", 13),
+    ("reads/s", 8),
+    ("writes/s", 8),
+    ("MB/s", 7),
+    ("p50", 8),
+    ("p99", 8),
+    ("in cache", 8),
+    ("syncs/s", 7),
+    ("pattern", 11),
+];
+
+fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Controls) {
+    let widths = std::iter::once(Constraint::Min(16))
+        .chain(FILE_COLUMNS.map(|(_, width)| Constraint::Length(width)));
+    let headings = std::iter::once("file").chain(FILE_COLUMNS.map(|(heading, _)| heading));
+    let table = Table::new(shown.files.iter().map(file_row), widths)
+        .header(
+            headings
+                .map(Cell::from)
+                .collect::<Row<'_>>()
+                .style(EMPHASIS),
+        )
+        .row_highlight_style(SELECTED)
+        .highlight_symbol("> ");
+    let selected = (!shown.files.is_empty()).then(|| controls.selected_index(shown));
+    let mut state = TableState::default().with_selected(selected);
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+fn file_row(file: &FileLine) -> Row<'static> {
+    let (p50, p99) = match file.latency_ns {
+        Some((p50, p99)) => (format_ns(p50), format_ns(p99)),
+        None => (NOT_KNOWN.into(), NOT_KNOWN.into()),
+    };
+    Row::new([
+        visible(&file.name()),
+        file.role().into(),
+        format_rate(file.rates.reads),
+        format_rate(file.rates.writes),
+        format_mb(file.rates.bytes()),
+        p50,
+        p99,
+        hit_share(&file.rates),
+        format_rate(file.rates.syncs),
+        file.pattern.into(),
+    ])
+}
+
+const DISK_COLUMNS: [&str; 7] = [
+    "disk",
+    "reads/s",
+    "MB/s read",
+    "writes/s",
+    "MB/s written",
+    "flushes/s",
+    "queue depth",
+];
+
+fn disks(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot) {
+    let rows = shown.disks.iter().map(|disk| {
+        let rates = &disk.rates;
+        Row::new([
+            disk.name.clone(),
+            format_rate(rates.reads),
+            format_mb(rates.read_bytes),
+            format_rate(rates.writes),
+            format_mb(rates.write_bytes),
+            format_rate(rates.syncs),
+            format_number(rates.in_flight),
+        ])
+    });
+    let table = Table::new(rows, DISK_COLUMNS.map(|_| Constraint::Length(13)))
+        .header(Row::new(DISK_COLUMNS).style(EMPHASIS));
+    frame.render_widget(table, area);
+}

@@ -1,0 +1,237 @@
+//! Offset over time and latency over time, of the busiest files and of each disk: one pass over the
+//! events counts every one of them into a grid and keeps a sample for zooming in.
+
+use std::collections::HashMap;
+
+use seekscope_pattern::{DirectionTrace, DiskTrace, FileAnalysis, FileTrace};
+use seekscope_run::units::format_count;
+use seekscope_run::{IoEvent, IoLayer, Phase, RunError};
+
+use super::TraceReportInput;
+use super::latencies::Latencies;
+use crate::escape::visible;
+use crate::html::figures::{
+    CaptionSource, Collector, FileFigures, PhaseFigures, TimeSpan, byte_axis, latency_axis,
+    latency_sentence, menu_label, sample_sentence, shape_sentence, stride_of,
+};
+use crate::html::points::Blobs;
+
+/// Files with a figure; the table of files has the others.
+const FILES_MAX: usize = 12;
+const DISKS_MAX: usize = 8;
+const PAGE_BYTES: u64 = 4096;
+const SECTOR_BYTES: u64 = 512;
+
+/// What the pass over the events yields.
+pub(super) struct Figures {
+    /// Of files.
+    pub(super) files: PhaseFigures,
+    /// Of disks; without requests there are none.
+    pub(super) disks: PhaseFigures,
+    pub(super) latencies: Latencies,
+}
+
+/// Counts all events.
+pub(super) fn build(input: &TraceReportInput<'_>, blobs: &mut Blobs) -> Result<Figures, RunError> {
+    let mut pass = Pass::new(input);
+    (input.events)(&mut |event| pass.count(event))?;
+    let analysis = input.analysis;
+    let files = pass.files.collectors.into_iter().zip(shown_files(input));
+    let disks = pass.disks.collectors.into_iter().zip(&analysis.disks);
+    let stride = pass.stride;
+    let figures = |files| PhaseFigures {
+        time_unit_s: pass.time.unit_s(),
+        files,
+    };
+    let phase = input.phase();
+    Ok(Figures {
+        files: figures(
+            files
+                .filter_map(|(c, file)| Some(file_figures(phase?, file, c, stride, blobs)))
+                .collect(),
+        ),
+        disks: figures(
+            disks
+                .map(|(c, disk)| disk_figures(disk, c, stride, blobs))
+                .collect(),
+        ),
+        latencies: pass.latencies,
+    })
+}
+
+/// Files that were read or written, busiest first.
+fn shown_files<'a>(input: &TraceReportInput<'a>) -> impl Iterator<Item = &'a FileTrace> {
+    let moved = |file: &&FileTrace| file.reads.transfers.calls + file.writes.transfers.calls > 0;
+    input.analysis.files.iter().filter(moved).take(FILES_MAX)
+}
+
+/// Collectors and whose they are.
+struct Collectors<K> {
+    slot_of: HashMap<K, usize>,
+    collectors: Vec<Collector>,
+}
+
+impl<K: std::hash::Hash + Eq> Collectors<K> {
+    fn of(keyed: impl Iterator<Item = (K, Collector)>) -> Self {
+        let mut this = Self {
+            slot_of: HashMap::new(),
+            collectors: Vec::new(),
+        };
+        for (key, collector) in keyed {
+            this.slot_of.insert(key, this.collectors.len());
+            this.collectors.push(collector);
+        }
+        this
+    }
+
+    fn get(&mut self, key: &K) -> Option<&mut Collector> {
+        self.collectors.get_mut(*self.slot_of.get(key)?)
+    }
+}
+
+struct Pass {
+    time: TimeSpan,
+    stride: usize,
+    seen: usize,
+    files: Collectors<u32>,
+    disks: Collectors<(u32, u32)>,
+    latencies: Latencies,
+}
+
+impl Pass {
+    fn new(input: &TraceReportInput<'_>) -> Self {
+        let analysis = input.analysis;
+        let time = TimeSpan::new(analysis.started_ns, analysis.ended_ns);
+        let calls = latency_axis(latency_ranges(
+            shown_files(input).flat_map(|f| [&f.reads, &f.writes]),
+        ));
+        let requests = latency_axis(latency_ranges(
+            analysis.disks.iter().flat_map(|d| [&d.reads, &d.writes]),
+        ));
+        let files = shown_files(input).map(|file| {
+            let (_, high) = byte_range([&file.reads, &file.writes]);
+            let offsets = byte_axis(0, high.max(PAGE_BYTES));
+            (file.file.file_id, Collector::new(time, offsets, calls))
+        });
+        let disks = analysis.disks.iter().take(DISKS_MAX).map(|disk| {
+            // A disk is large and a database on it small.
+            let (low, high) = byte_range([&disk.reads, &disk.writes]);
+            let places = byte_axis(low, high.max(low + PAGE_BYTES));
+            (
+                (disk.major, disk.minor),
+                Collector::new(time, places, requests),
+            )
+        });
+        Self {
+            time,
+            stride: stride_of(usize::try_from(analysis.events).unwrap_or(usize::MAX)),
+            seen: 0,
+            files: Collectors::of(files),
+            disks: Collectors::of(disks),
+            latencies: Latencies::new(),
+        }
+    }
+
+    fn count(&mut self, event: &IoEvent) {
+        let keep = self.seen.is_multiple_of(self.stride);
+        self.seen += 1;
+        self.latencies.count(event);
+        if event.op.layer() == IoLayer::File {
+            if let Some(file) = self.files.get(&event.file_id) {
+                file.count(event, keep);
+            }
+            return;
+        }
+        let Some(request) = event.request else { return };
+        if let Some(disk) = self.disks.get(&(request.disk_major, request.disk_minor)) {
+            let place = request.sector.saturating_mul(SECTOR_BYTES);
+            disk.count(
+                &IoEvent {
+                    offset: Some(place),
+                    ..*event
+                },
+                keep,
+            );
+        }
+    }
+}
+
+fn latency_ranges<'a>(
+    directions: impl Iterator<Item = &'a DirectionTrace>,
+) -> impl Iterator<Item = (u64, u64)> {
+    directions
+        .map(|direction| &direction.transfers.latency_ns)
+        .filter(|latency_ns| latency_ns.count > 0)
+        .map(|latency_ns| (latency_ns.min, latency_ns.max))
+}
+
+/// Lowest offset and highest end.
+fn byte_range(directions: [&DirectionTrace; 2]) -> (u64, u64) {
+    let patterns = || directions.into_iter().filter_map(|d| d.pattern.as_ref());
+    let low = patterns().map(|p| p.first_byte).min();
+    let high = patterns().map(|p| p.last_byte).max();
+    (low.unwrap_or(0), high.unwrap_or(0))
+}
+
+fn file_figures(
+    phase: &Phase,
+    file: &FileTrace,
+    collector: Collector,
+    stride: usize,
+    blobs: &mut Blobs,
+) -> FileFigures {
+    let view = FileAnalysis {
+        file_id: file.file.file_id,
+        reads: file.reads.transfers,
+        writes: file.writes.transfers,
+        cache: file.cache,
+        read_pattern: file.reads.pattern.clone(),
+        write_pattern: file.writes.pattern.clone(),
+    };
+    let text = CaptionSource {
+        phase,
+        file: &view,
+        record: Some(&file.file),
+        stride,
+        points: collector.points(),
+        unknown_offsets: collector.unknown_offsets(),
+    };
+    let captions = [text.offset(), text.latency()].map(|caption| visible(&caption));
+    collector.figures(
+        menu_label(file.file.file_id, Some(&file.file)),
+        captions,
+        stride,
+        blobs,
+    )
+}
+
+fn disk_figures(
+    disk: &DiskTrace,
+    collector: Collector,
+    stride: usize,
+    blobs: &mut Blobs,
+) -> FileFigures {
+    let sample = sample_sentence(stride, collector.points());
+    let (reads, writes) = (&disk.reads.transfers, &disk.writes.transfers);
+    let mut offset = format!(
+        "{} read and {} write requests. ",
+        format_count(reads.calls),
+        format_count(writes.calls)
+    );
+    if let Some(pattern) = &disk.reads.pattern {
+        offset.push_str(&shape_sentence(pattern, "read"));
+    }
+    let mut latency = "From issue to completion.".to_string();
+    for (calls, word) in [(reads, "reads"), (writes, "writes")] {
+        if calls.calls > 0 {
+            latency.push_str(&latency_sentence(calls, word));
+        }
+    }
+    let captions = [offset + &sample, latency + &sample];
+    collector.figures(
+        format!("{}:{}", disk.major, disk.minor),
+        captions,
+        stride,
+        blobs,
+    )
+}

@@ -1,0 +1,60 @@
+//! Whole distributions of latencies by what a call found, counted as events pass.
+
+use hdrhistogram::Histogram;
+use seekscope_run::{CacheOutcome, IoEvent, IoKind, IoLayer, latency_histogram};
+
+use crate::html::charts::LineChart;
+use crate::html::percentiles::{self, Curve};
+
+/// Of the figure.
+pub(super) const ID: &str = "chart-latency";
+
+const LABELS: [&str; 7] = [
+    "reads from the page cache",
+    "reads from the disk",
+    "reads that waited for others",
+    "direct reads",
+    "reads that cannot tell",
+    "writes",
+    "syncs",
+];
+
+/// One histogram per label.
+pub(super) struct Latencies([Histogram<u64>; LABELS.len()]);
+
+impl Latencies {
+    pub(super) fn new() -> Self {
+        Self(std::array::from_fn(|_| latency_histogram()))
+    }
+
+    /// Counts a call; requests of disks are none.
+    pub(super) fn count(&mut self, event: &IoEvent) {
+        if event.op.layer() == IoLayer::Device {
+            return;
+        }
+        let index = match (event.op.kind(), event.cache_outcome()) {
+            (IoKind::Read, Some(CacheOutcome::Hit)) => 0,
+            (IoKind::Read, Some(CacheOutcome::Miss)) => 1,
+            (IoKind::Read, Some(CacheOutcome::WaitedForOthers)) => 2,
+            (IoKind::Read, Some(CacheOutcome::Direct)) => 3,
+            (IoKind::Read, None) => 4,
+            (IoKind::Write, _) => 5,
+            (IoKind::Sync, _) => 6,
+            (IoKind::Discard, _) => return,
+        };
+        self.0[index].saturating_record(event.latency_ns);
+    }
+
+    /// A curve for each kind that occurs.
+    pub(super) fn chart(&self) -> Option<LineChart> {
+        let known = LABELS.iter().zip(&self.0).filter(|(_, h)| !h.is_empty());
+        let curves: Vec<Curve<'_>> = known
+            .map(|(label, histogram)| Curve {
+                label,
+                count: histogram.len(),
+                at_quantile: Box::new(|q| histogram.value_at_quantile(q)),
+            })
+            .collect();
+        percentiles::chart(ID, &curves)
+    }
+}

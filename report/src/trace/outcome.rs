@@ -1,0 +1,51 @@
+//! The first line: how the trace ended, and what of it is missing.
+
+use seekscope_run::units::{format_count, format_ns};
+
+use super::TraceReportInput;
+use crate::wording;
+
+/// One word, for style sheets and scripts.
+pub(super) fn word(input: &TraceReportInput<'_>) -> &'static str {
+    match wording::outcome_word(input.document) {
+        "ok" if input.trace().is_some_and(|trace| trace.truncated) => "lossy",
+        word => word,
+    }
+}
+
+/// Loss and truncation before anything else; then how much was seen.
+pub(super) fn first_line(input: &TraceReportInput<'_>) -> String {
+    let mut sentences = vec![wording::outcome(input.document)];
+    match input.trace() {
+        None => sentences.push("The trace has no trailer.".into()),
+        Some(trace) if trace.truncated => sentences.push(format!(
+            "The trace was cut off before its trailer was written: {} events were found; how many \
+             were seen and lost is not known.",
+            format_count(trace.written)
+        )),
+        Some(trace) => {
+            sentences.push(format!(
+                "{} events seen in {}, {} written, {} lost.",
+                format_count(trace.seen),
+                format_ns(input.duration_ns()),
+                format_count(trace.written),
+                format_count(trace.lost)
+            ));
+            if trace.overwritten > 0 {
+                sentences.push(format!(
+                    "{} older ones gave way to newer ones, as asked.",
+                    format_count(trace.overwritten)
+                ));
+            }
+        }
+    }
+    let beyond = &input.analysis.files_beyond;
+    if beyond.calls > 0 {
+        sentences.push(format!(
+            "{} calls on files beyond the first {} have no figures of their own.",
+            format_count(beyond.calls),
+            format_count(input.analysis.files.len() as u64)
+        ));
+    }
+    sentences.join(" ")
+}

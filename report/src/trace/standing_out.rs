@@ -1,0 +1,201 @@
+//! What stands out, in a few plain sentences, each with the numbers it rests on.
+
+use seekscope_pattern::{
+    AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SyncCalls, TraceAnalysis,
+};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+
+use super::names::{hit_share, known_outcomes, short_name, time_in};
+use crate::numbers::format_share;
+
+/// Files with less of the bytes read do not stand out.
+const SHARE_MIN: f64 = 0.1;
+const FILES_MAX: usize = 3;
+/// Fewer calls than these stand for nothing.
+const CALLS_MIN: u64 = 20;
+/// From here on re-reading, or bytes that nobody asked for, are worth a sentence.
+const REREAD_MIN: f64 = 0.3;
+const WASTE_MIN: f64 = 0.1;
+
+/// The sentences, weightiest first; none when there were hardly any calls.
+pub(super) fn sentences(analysis: &TraceAnalysis) -> Vec<String> {
+    let large: Vec<&FileTrace> = large_files(analysis).collect();
+    let mut sentences: Vec<String> = large.iter().filter_map(|file| order(file)).collect();
+    sentences.extend(large.iter().filter_map(|file| read_again(file)));
+    sentences.extend(large.iter().filter_map(|file| waste(file)));
+    sentences.extend(waiting(analysis));
+    sentences.extend(syncs(analysis));
+    sentences
+}
+
+fn large_files(analysis: &TraceAnalysis) -> impl Iterator<Item = &FileTrace> {
+    let all_bytes = analysis.reads.bytes as f64;
+    let large = move |file: &&FileTrace| {
+        let reads = &file.reads.transfers;
+        reads.calls >= CALLS_MIN && reads.bytes as f64 >= SHARE_MIN * all_bytes
+    };
+    analysis.files.iter().filter(large).take(FILES_MAX)
+}
+
+/// Short enough for a heading.
+pub(super) fn headline(analysis: &TraceAnalysis) -> Option<String> {
+    let file = large_files(analysis).next()?;
+    let pattern = file.reads.pattern.as_ref()?;
+    let from_disk = hit_share(&file.cache)
+        .map(|hits| format!(", {} of them past the page cache", format_share(1.0 - hits)));
+    let name = short_name(&file.file);
+    let reads = match pattern.kind {
+        PatternKind::Few => return None,
+        PatternKind::ReRead => "Repeated".to_string(),
+        kind => capitalised(kind.name()),
+    };
+    Some(format!(
+        "{reads} reads of {name}{}",
+        from_disk.unwrap_or_default()
+    ))
+}
+
+fn capitalised(word: &str) -> String {
+    let mut chars = word.chars();
+    let first = chars.next().map(|c| c.to_ascii_uppercase());
+    first.into_iter().chain(chars).collect()
+}
+
+/// In which order a file is read, and what that costs.
+fn order(file: &FileTrace) -> Option<String> {
+    let shape = shape(file, file.reads.pattern.as_ref()?)?;
+    let price = file.reads.shape.as_ref().and_then(price_of_seeks);
+    let parts = [Some(shape), went_to_disk(file), price]
+        .into_iter()
+        .flatten();
+    let parts = parts.collect::<Vec<_>>().join("; ");
+    Some(format!("Reads of {} {parts}.", short_name(&file.file)))
+}
+
+fn shape(file: &FileTrace, pattern: &AccessPattern) -> Option<String> {
+    let seeks = format_share(1.0 - pattern.sequential_share);
+    let streams = pattern.interleaved_streams;
+    Some(match pattern.kind {
+        PatternKind::Few => return None,
+        PatternKind::Random => format!("are random: {seeks} of the steps are seeks"),
+        PatternKind::Mixed => format!("mix order and jumps: {seeks} of the steps are seeks"),
+        PatternKind::Sequential if streams > 1 => {
+            format!(
+                "are {} scans that take turns, each in order",
+                format_count(streams)
+            )
+        }
+        PatternKind::Sequential => format!(
+            "are in order: {} of the steps go on where the last one ended, or just after",
+            format_share(pattern.sequential_share)
+        ),
+        PatternKind::Strided => format!(
+            "advance in equal steps of {}",
+            format_bytes(pattern.stride_bytes.map_or(0, i64::unsigned_abs))
+        ),
+        PatternKind::Backward => {
+            "run from the end towards the start, where read-ahead does not help".to_string()
+        }
+        PatternKind::ReRead => format!(
+            "come back to the same places: {} different bytes in {} reads",
+            format_bytes(pattern.distinct_bytes),
+            format_count(file.reads.transfers.calls)
+        ),
+    })
+}
+
+fn went_to_disk(file: &FileTrace) -> Option<String> {
+    let known = known_outcomes(&file.cache);
+    let share = |count: u64| format_share(count as f64 / known as f64);
+    if known == 0 {
+        return None;
+    }
+    let mut text = match file.cache.misses + file.cache.direct {
+        0 => "none went to the disk".to_string(),
+        count => format!("{} went to the disk", share(count)),
+    };
+    if file.cache.waited_for_others > 0 {
+        let waited = share(file.cache.waited_for_others);
+        text.push_str(&format!(", {waited} waited for bytes already on their way"));
+    }
+    Some(text)
+}
+
+/// Only where both kinds of step are common enough to have a median.
+fn price_of_seeks(shape: &PatternShape) -> Option<String> {
+    let (seek, on) = (&shape.seek_latency_ns, &shape.sequential_latency_ns);
+    (seek.count >= CALLS_MIN && on.count >= CALLS_MIN && seek.p50 > on.p50).then(|| {
+        format!(
+            "a read after a seek took {} at the median, one that goes on {}",
+            format_ns(seek.p50),
+            format_ns(on.p50)
+        )
+    })
+}
+
+fn read_again(file: &FileTrace) -> Option<String> {
+    let pattern = file.reads.pattern.as_ref()?;
+    if pattern.reread_share < REREAD_MIN || pattern.kind == PatternKind::ReRead {
+        return None;
+    }
+    Some(format!(
+        "{} of the bytes read from {} had been read before in this trace; {} are different bytes.",
+        format_share(pattern.reread_share),
+        short_name(&file.file),
+        format_bytes(pattern.distinct_bytes)
+    ))
+}
+
+fn waste(file: &FileTrace) -> Option<String> {
+    let device = &file.device;
+    let share = device.never_asked_bytes as f64 / device.reads.bytes.max(1) as f64;
+    (share >= WASTE_MIN).then(|| {
+        format!(
+            "Of {} that the disk read for {}, {} were never asked for: read-ahead, or more of a \
+             block than was needed.",
+            format_bytes(device.reads.bytes),
+            short_name(&file.file),
+            format_bytes(device.never_asked_bytes)
+        )
+    })
+}
+
+/// Which threads spend their time on files.
+fn waiting(analysis: &TraceAnalysis) -> Option<String> {
+    let time = |role: &&RoleTrace| {
+        time_in(&role.reads) + time_in(&role.writes) + time_in_syncs(&role.syncs)
+    };
+    let role = analysis.roles.iter().max_by_key(time)?;
+    (role.reads.calls + role.writes.calls >= CALLS_MIN).then(|| {
+        format!(
+            "Most of the time on files is that of {} threads ({}): {} in reads, {} in writes, {} \
+             in syncs.",
+            role.role.name(),
+            format_count(role.threads),
+            format_ns(time_in(&role.reads)),
+            format_ns(time_in(&role.writes)),
+            format_ns(time_in_syncs(&role.syncs))
+        )
+    })
+}
+
+fn time_in_syncs(syncs: &SyncCalls) -> u64 {
+    syncs.latency_ns.mean.saturating_mul(syncs.latency_ns.count)
+}
+
+fn syncs(analysis: &TraceAnalysis) -> Option<String> {
+    let file = analysis
+        .files
+        .iter()
+        .max_by_key(|file| time_in_syncs(&file.syncs))?;
+    let latency_ns = &file.syncs.latency_ns;
+    (latency_ns.count >= CALLS_MIN).then(|| {
+        format!(
+            "Syncs of {}: {}, half of them took longer than {}, one in a hundred longer than {}.",
+            short_name(&file.file),
+            format_count(latency_ns.count),
+            format_ns(latency_ns.p50),
+            format_ns(latency_ns.p99)
+        )
+    })
+}

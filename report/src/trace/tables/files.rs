@@ -1,0 +1,190 @@
+//! Files: what was asked of them, in which order, how long it took.
+
+use seekscope_pattern::{AccessPattern, DirectionTrace, FileTrace, PatternShape};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_stats::Quantiles;
+
+use super::super::TraceReportInput;
+use super::super::names::{file_name, hit_share};
+use super::{NONE, p50_p99};
+use crate::numbers::format_share;
+use crate::table::{Cell, Table};
+
+const UNKNOWN: &str = "unknown";
+
+/// Files that are read, `rows` of them.
+pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns = [
+        "file",
+        "role",
+        "reads",
+        "read",
+        "pattern",
+        "sequential",
+        "in cache",
+        "p50",
+        "p99",
+    ];
+    let mut table = Table::new(2, &columns);
+    let read = || {
+        input
+            .analysis
+            .files
+            .iter()
+            .filter(|file| file.reads.transfers.calls > 0)
+    };
+    for file in read().take(rows) {
+        table.row(read_row(file));
+    }
+    and_more(&mut table, read().count(), rows);
+    table.or_nothing()
+}
+
+fn and_more(table: &mut Table, files: usize, rows: usize) {
+    let more = files.saturating_sub(rows);
+    if more > 0 {
+        table.group(format!("and {} files more", format_count(more as u64)));
+    }
+}
+
+fn read_row(file: &FileTrace) -> [Cell; 9] {
+    let pattern = file.reads.pattern.as_ref();
+    let [p50, p99] = p50_p99(&file.reads.transfers.latency_ns);
+    [
+        file_name(&file.file).into(),
+        file.file.role.name().into(),
+        format_count(file.reads.transfers.calls).into(),
+        format_bytes(file.reads.transfers.bytes).into(),
+        pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
+        Cell::or(pattern.map(|p| format_share(p.sequential_share)), UNKNOWN),
+        Cell::or(hit_share(&file.cache).map(format_share), UNKNOWN),
+        p50,
+        p99,
+    ]
+}
+
+/// Files that are written or brought to safety, `rows` of them.
+pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns = [
+        "file", "role", "writes", "written", "pattern", "p50", "p99", "syncs", "sync p50",
+        "sync p99",
+    ];
+    let mut table = Table::new(2, &columns);
+    let changed = |file: &&FileTrace| file.writes.transfers.calls + file.syncs.calls > 0;
+    let written = || input.analysis.files.iter().filter(changed);
+    for file in written().take(rows) {
+        table.row(write_row(file));
+    }
+    and_more(&mut table, written().count(), rows);
+    table.or_nothing()
+}
+
+fn write_row(file: &FileTrace) -> [Cell; 10] {
+    let pattern = file.writes.pattern.as_ref();
+    let [p50, p99] = p50_p99(&file.writes.transfers.latency_ns);
+    let [sync_p50, sync_p99] = p50_p99(&file.syncs.latency_ns);
+    [
+        file_name(&file.file).into(),
+        file.file.role.name().into(),
+        format_count(file.writes.transfers.calls).into(),
+        format_bytes(file.writes.transfers.bytes).into(),
+        pattern.map_or(Cell::Missing(UNKNOWN), |p| p.kind.name().into()),
+        p50,
+        p99,
+        format_count(file.syncs.calls).into(),
+        sync_p50,
+        sync_p99,
+    ]
+}
+
+/// In which order: runs, jumps, streams, bytes read again.
+pub(in super::super) fn shapes(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let mut table = Table::new(
+        3,
+        &[
+            "file",
+            "calls",
+            "pattern",
+            "contiguous",
+            "backward",
+            "run p50",
+            "run max",
+            "seek p50",
+            "streams",
+            "different bytes",
+            "again",
+            "after a seek",
+            "going on",
+        ],
+    );
+    for file in input.analysis.files.iter().take(rows) {
+        for (word, direction) in [("reads", &file.reads), ("writes", &file.writes)] {
+            if let (Some(pattern), Some(shape)) = (&direction.pattern, &direction.shape) {
+                table.row(shape_row(file, word, pattern, shape));
+            }
+        }
+    }
+    table.or_nothing()
+}
+
+fn shape_row(
+    file: &FileTrace,
+    word: &str,
+    pattern: &AccessPattern,
+    shape: &PatternShape,
+) -> [Cell; 13] {
+    let median =
+        |latency: &Quantiles| Cell::or((latency.count > 0).then(|| format_ns(latency.p50)), NONE);
+    let seeks = &shape.seek_distance_bytes.quantiles;
+    [
+        file_name(&file.file).into(),
+        word.into(),
+        pattern.kind.name().into(),
+        format_share(pattern.contiguous_share).into(),
+        format_share(pattern.backward_share).into(),
+        format_bytes(shape.run_bytes.quantiles.p50).into(),
+        format_bytes(shape.run_bytes.quantiles.max).into(),
+        Cell::or((seeks.count > 0).then(|| format_bytes(seeks.p50)), NONE),
+        format_count(pattern.interleaved_streams).into(),
+        format_bytes(pattern.distinct_bytes).into(),
+        format_share(pattern.reread_share).into(),
+        median(&shape.seek_latency_ns),
+        median(&shape.sequential_latency_ns),
+    ]
+}
+
+/// How long calls took, by what they found.
+pub(in super::super) fn latencies(input: &TraceReportInput<'_>, rows: usize) -> Option<Table> {
+    let columns = [
+        "calls", "count", "p50", "p90", "p99", "p99.9", "longest", "mean",
+    ];
+    let mut table = Table::new(1, &columns);
+    for file in input.analysis.files.iter().take(rows) {
+        table.group(file_name(&file.file));
+        latency_row(&mut table, "reads", &file.reads);
+        let outcome = &file.latency_by_outcome;
+        for (word, latency_ns) in [
+            ("– from the page cache", &outcome.hit_ns),
+            ("– from the disk", &outcome.miss_ns),
+            ("– waited for others", &outcome.waited_ns),
+            ("– direct", &outcome.direct_ns),
+        ] {
+            quantile_row(&mut table, word, latency_ns);
+        }
+        latency_row(&mut table, "writes", &file.writes);
+        quantile_row(&mut table, "syncs", &file.syncs.latency_ns);
+    }
+    table.or_nothing()
+}
+
+fn latency_row(table: &mut Table, word: &str, direction: &DirectionTrace) {
+    quantile_row(table, word, &direction.transfers.latency_ns);
+}
+
+fn quantile_row(table: &mut Table, word: &str, q: &Quantiles) {
+    if q.count > 0 {
+        let times = [q.p50, q.p90, q.p99, q.p999, q.max, q.mean].map(|ns| format_ns(ns).into());
+        let count: Cell = format_count(q.count).into();
+        table.row([word.into(), count].into_iter().chain(times));
+    }
+}

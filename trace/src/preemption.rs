@@ -1,0 +1,22 @@
+//! Whether this kernel can skip programs on typed system-call tracepoints.
+//!
+//! Up to Linux 7.1 such a program runs with preemption off. From 7.2 on, which lets programs on
+//! these tracepoints sleep, the scheduler may take the CPU away in the middle of one. Until it
+//! continues, the kernel's guard against recursion skips the same program for every other
+//! thread on that CPU: in `trace/kernels/matrix` one call in five was missed. Programs on classic
+//! tracepoints still run with preemption off.
+
+use libbpf_rs::btf::Btf;
+use libbpf_rs::btf::types::Func;
+
+/// Came with the change.
+const SIGN: &str = "trace_call_bpf_faultable";
+
+/// Looks for the sign in the kernel's type information, since distributions move changes between
+/// versions; no type information, no sign.
+pub(crate) fn typed_programs_are_preemptible() -> bool {
+    let Ok(kernel) = Btf::from_vmlinux() else {
+        return false;
+    };
+    kernel.type_by_name::<Func<'_>>(SIGN).is_some()
+}
