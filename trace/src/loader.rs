@@ -208,12 +208,12 @@ impl Programs {
             groups::select(open.open_object_mut(), std::slice::from_ref(hooks))?;
             groups::attach(open.load()?.object(), hooks).map(drop)
         };
-        attempt().map_err(
-            |error: libbpf_rs::Error| match verdict(&lock_messages().join("\n")) {
-                Some(line) => format!("{error}: {line}"),
-                None => error.to_string(),
-            },
-        )
+        attempt().map_err(|error: libbpf_rs::Error| {
+            format!(
+                "{error}; {}",
+                without_verifier_log(&lock_messages().join(" "))
+            )
+        })
     }
 
     /// What is followed beside the plain calls, and why the rest is not.
@@ -462,12 +462,6 @@ fn configure(
         constants::fill(constants, settings);
     }
     Ok(())
-}
-
-/// What the kernel's verifier objects to, as the last line of its log before the statistics says.
-fn verdict(messages: &str) -> Option<&str> {
-    let (log, _) = messages.split_once("\nprocessed ")?;
-    log.lines().last().map(str::trim)
 }
 
 /// Writes a word that the kernel programs read.

@@ -68,13 +68,6 @@ fn fill_groups(constants: &mut types::rodata, hooks: &[Hooks]) {
     }
 }
 
-/// Number of io_pgetevents(2), which the C library's binding lacks.
-const IO_PGETEVENTS: u32 = if cfg!(target_arch = "x86_64") {
-    333
-} else {
-    292
-};
-
 /// The calls we follow, by this architecture's numbers.
 const SYSTEM_CALLS: [(libc::c_long, IoOp); 13] = [
     (libc::SYS_read, IoOp::Read),
