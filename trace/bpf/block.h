@@ -176,7 +176,7 @@ int seekscope_issue(__u64 *ctx)
 	return on_issue((struct request *)ctx[0]);
 }
 
-/* Until Linux 5.10 the queue came first. */
+/* Until Linux 5.10 the queue came first; its later versions have both forms. */
 SEC("tp_btf/block_bio_queue")
 int seekscope_bio2(__u64 *ctx)
 {

@@ -76,8 +76,14 @@ const BLOCK: Hooks = Hooks {
     programs: &["seekscope_bio", "seekscope_issue", "seekscope_compl"],
     how: "tp_btf block_rq_issue and block_rq_complete; files of direct I/O by block_bio_queue",
 };
+/// Both tracepoints name the queue before the request.
 const BLOCK_QUEUE_FIRST: Hooks = Hooks {
     programs: &["seekscope_bio2", "seekscope_issue2", "seekscope_compl"],
+    ..BLOCK
+};
+/// One of them does: later versions of Linux 5.10.
+const BLOCK_MIXED: Hooks = Hooks {
+    programs: &["seekscope_bio2", "seekscope_issue", "seekscope_compl"],
     ..BLOCK
 };
 const URING: Hooks = Hooks {
@@ -150,13 +156,19 @@ fn candidates(group: Group, kernel: &dyn Kernel) -> Result<Vec<Hooks>, &'static 
     match group {
         Group::Calls => Ok(Vec::new()),
         Group::Aio => Ok(vec![AIO]),
-        Group::Block => match kernel.tracepoint("block_rq_issue") {
-            Some(Prototype { arguments: 1, .. }) => Ok(vec![BLOCK]),
-            Some(Prototype { arguments: 2, .. }) => Ok(vec![BLOCK_QUEUE_FIRST]),
-            _ => Err("the kernel has no tracepoint block_rq_issue of a known form"),
-        },
+        Group::Block => block(kernel).map(|hooks| vec![hooks]),
         Group::Uring => uring(kernel).map(|hooks| vec![hooks]),
         Group::Faults => faults(kernel),
+    }
+}
+
+fn block(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
+    let arguments = |name| kernel.tracepoint(name).map(|form| form.arguments);
+    match (arguments("block_rq_issue"), arguments("block_bio_queue")) {
+        (Some(1), Some(1)) => Ok(BLOCK),
+        (Some(1), Some(2)) => Ok(BLOCK_MIXED),
+        (Some(2), Some(2)) => Ok(BLOCK_QUEUE_FIRST),
+        _ => Err("the kernel's tracepoints block_rq_issue and block_bio_queue have no known form"),
     }
 }
 

@@ -31,7 +31,8 @@
 //!
 //! # What it does not see
 //!
-//! Reads through memory mappings, io_uring and libaio; 32-bit programs; child processes; files of
+//! Reads through memory mappings, io_uring and libaio, unless their [`Group`] is asked for; 32-bit
+//! programs; child processes; files of
 //! procfs, sysfs and cgroupfs, which servers sample all the time and which are no disk I/O. Two
 //! threads that share a descriptor and its position can make the offset of a plain `read` or
 //! `write` wrong (such events carry `OFFSET_FROM_POSITION`). When a file is deleted and its inode

@@ -74,12 +74,12 @@ pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
 }
 
 fn outcome_of(session: &Session, recorded: &Result<Ended>) -> (Outcome, Option<String>) {
-    let trailers = session
+    let mut trailers = session
         .document
         .phases
         .iter()
         .filter_map(|p| p.trace.as_ref());
-    let wrong = trailers.filter(|trace| !trace.adds_up()).next_back();
+    let wrong = trailers.rfind(|trace| !trace.adds_up());
     match recorded {
         Err(error) => (Outcome::Failed, Some(message_of(error))),
         Ok(_) if wrong.is_some() => (

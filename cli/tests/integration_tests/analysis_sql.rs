@@ -1,5 +1,10 @@
 //! `docs/analysis` in DuckDB and in Apache Spark, against `seekscope_pattern` on the same runs.
 
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "numbers drawn below small bounds"
+)]
+
 use std::path::Path;
 use std::process::Command;
 

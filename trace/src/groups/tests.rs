@@ -22,6 +22,7 @@ impl Kernel for Known {
 fn linux_5_10() -> Known {
     Known(vec![
         ("block_rq_issue", 2, "request_queue"),
+        ("block_bio_queue", 2, "request_queue"),
         ("io_uring_submit_sqe", 5, ""),
         ("io_uring_complete", 3, ""),
     ])
@@ -30,6 +31,7 @@ fn linux_5_10() -> Known {
 fn linux_6_1() -> Known {
     Known(vec![
         ("block_rq_issue", 1, "request"),
+        ("block_bio_queue", 1, "bio"),
         ("io_uring_submit_sqe", 2, "io_kiocb"),
         ("io_uring_complete", 7, ""),
     ])
@@ -38,6 +40,7 @@ fn linux_6_1() -> Known {
 fn linux_6_18() -> Known {
     Known(vec![
         ("block_rq_issue", 1, "request"),
+        ("block_bio_queue", 1, "bio"),
         ("io_uring_submit_req", 1, "io_kiocb"),
         ("io_uring_complete", 3, "io_ring_ctx"),
         ("mm_filemap_fault", 2, "address_space"),
@@ -49,6 +52,11 @@ fn the_form_of_the_tracepoints_decides() {
     let chosen = |group, kernel: &Known| candidates(group, kernel).unwrap();
     assert_eq!(chosen(Group::Block, &linux_5_10()), [BLOCK_QUEUE_FIRST]);
     assert_eq!(chosen(Group::Block, &linux_6_1()), [BLOCK]);
+    let debian_5_10 = Known(vec![
+        ("block_rq_issue", 1, "request"),
+        ("block_bio_queue", 2, "request_queue"),
+    ]);
+    assert_eq!(chosen(Group::Block, &debian_5_10), [BLOCK_MIXED]);
     assert!(candidates(Group::Uring, &linux_5_10()).is_err());
     assert_eq!(chosen(Group::Uring, &linux_6_1()), [URING_SQE]);
     assert_eq!(chosen(Group::Uring, &linux_6_18()), [URING]);

@@ -14,7 +14,8 @@ use seekscope_trace::{
     BackendChoice, EventSource, Followed, LiveSource, Recording, Sampling, TraceOptions,
 };
 
-use crate::jobs::{done, filled, ready};
+use crate::jobs::{done, ready};
+use crate::known_program::filled;
 use crate::support::{BOTH, Collector, Traced, Worker, alone};
 
 const READS: u64 = 64;

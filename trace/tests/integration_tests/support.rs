@@ -122,7 +122,10 @@ impl Traced {
         &self.files[&event.file_id].path
     }
 
-    pub(crate) fn events_on<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a IoEvent> {
+    pub(crate) fn events_on<'a>(
+        &'a self,
+        path: &'a str,
+    ) -> impl Iterator<Item = &'a IoEvent> + Clone {
         self.events
             .iter()
             .filter(move |event| self.path(event) == path)
