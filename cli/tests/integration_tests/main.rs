@@ -35,4 +35,5 @@ mod replay_calls;
 mod schemas;
 mod support;
 mod trace_files;
+mod trace_record;
 mod trace_report;

@@ -1,0 +1,343 @@
+//! `seekscope trace`: real processes, traced by the real program.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use seekscope_run::{IoKind, IoLayer, IoOp, RunDirectory};
+use serde_json::Value;
+
+use crate::schemas::assert_valid;
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, loaded_programs, machine, run_document, send, stderr,
+    wait,
+};
+
+const BLOCK: u64 = 4096;
+const BLOCKS: u64 = 500;
+
+/// A file whose blocks are read by `dd`, one `read` each; cold if the page cache lets it go.
+fn data_file(bench: &Bench) -> String {
+    let path = bench.path("data.bin");
+    fs::write(&path, vec![7; usize::try_from(BLOCK * BLOCKS).unwrap()]).unwrap();
+    let synced = Command::new("sync").arg(&path).status().unwrap();
+    assert!(synced.success());
+    path.to_str().unwrap().to_string()
+}
+
+fn dd(path: &str) -> String {
+    format!("dd if={path} of=/dev/null bs={BLOCK} status=none")
+}
+
+fn file<'a>(document: &'a Value, path: &str) -> &'a Value {
+    let files = document["summary"]["files"].as_array().unwrap();
+    let found = files.iter().find(|file| file["path"] == path);
+    found.unwrap_or_else(|| panic!("{path} is not in {files:#?}"))
+}
+
+/// A shell that reads the file over and over, slowly.
+struct Reader(Child);
+
+impl Reader {
+    fn start(path: &str) -> Self {
+        let script = format!("while :; do {}; sleep 0.05; done", dd(path));
+        let child = Command::new("sh")
+            .args(["-c", &script])
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_command_is_traced_from_its_first_call_to_its_last() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let programs = loaded_programs();
+    let document = json(&mut bench.seekscope(&[
+        "trace",
+        "--command",
+        &format!("{}; exit 0", dd(&path)),
+        "--out",
+        "run",
+    ]));
+    assert_valid("trace", &document);
+    assert_eq!(document["outcome"], "ok");
+    let summary = &document["summary"];
+    assert_eq!(summary["lost"], 0);
+    assert_eq!(summary["seen"], summary["written"]);
+    let read = file(&document, &path);
+    // One more read finds the end.
+    assert_eq!(
+        (read["reads"].as_u64(), read["read_bytes"].as_u64()),
+        (Some(BLOCKS + 1), Some(BLOCKS * BLOCK))
+    );
+    assert_eq!(read["pattern"], "sequential");
+    assert_eq!(loaded_programs(), programs, "nothing stays in the kernel");
+    let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
+    let names: Vec<String> = directory.threads().unwrap().into_iter().map(|t| t.name).collect();
+    assert!(names.contains(&"dd".to_string()), "{names:?}");
+    let report = fs::read_to_string(bench.path("run/report.html")).unwrap();
+    assert!(report.contains("data.bin"));
+}
+
+#[test]
+fn the_terminal_says_what_is_done_and_what_was_found() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let output = bench
+        .seekscope(&["trace", "--command", &dd(&path), "--out", "run"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("way into the kernel: tp_btf"), "{said}");
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("data.bin") && shown.contains("sequential"), "{shown}");
+    let again = bench.seekscope(&["report", "run"]).output().unwrap();
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), shown, "the same again");
+}
+
+#[test]
+fn a_process_is_traced_for_a_while_and_stays_as_it_was() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let mut reader = Reader::start(&path);
+    let pid = reader.pid();
+    // Two ids make it a set, whose children count.
+    let own = std::process::id().to_string();
+    let document = json(&mut bench.seekscope(&[
+        "trace", "-p", &pid, "-p", &own, "--file", &path, "--for", "1500ms", "--out", "run",
+    ]));
+    let summary = &document["summary"];
+    assert_eq!(summary["files"].as_array().unwrap().len(), 1, "{summary:#}");
+    let read = file(&document, &path);
+    assert!(read["reads"].as_u64().unwrap() >= 2 * BLOCKS, "{read:#}");
+    assert!(reader.0.try_wait().unwrap().is_none(), "still running");
+}
+
+#[test]
+fn ctrl_c_is_the_end_of_a_trace_without_one_and_cuts_short_a_trace_with_one() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let reader = Reader::start(&path);
+    let programs = loaded_programs();
+    for (more, code, outcome) in [(&[][..], 0, "ok"), (&["--for", "60s"][..], 130, "partial")] {
+        let out = format!("run{code}");
+        let mut child = bench
+            .seekscope(&["trace", "-p", &reader.pid(), "--out", &out])
+            .args(more)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until(|| loaded_programs() > programs);
+        std::thread::sleep(Duration::from_millis(300));
+        send(&child, libc::SIGINT);
+        let status = wait(&mut child, Duration::from_secs(60));
+        assert_eq!(status.code(), Some(code));
+        let document = run_document(&bench.path(&out));
+        assert_eq!(document["outcome"], outcome);
+        assert!(document["phases"][0]["trace"]["seen"].is_u64());
+        assert_eq!(loaded_programs(), programs);
+    }
+}
+
+fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "it did not happen in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_killed_trace_can_be_shown_and_leaves_no_program() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let reader = Reader::start(&path);
+    let programs = loaded_programs();
+    let own = std::process::id().to_string();
+    let mut child = bench
+        .seekscope(&["trace", "-p", &reader.pid(), "-p", &own, "--out", "run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let spool = bench.path("run/io.spool");
+    until(|| fs::metadata(&spool).is_ok_and(|spool| spool.len() > 100_000));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    until(|| loaded_programs() == programs);
+    let output = bench.seekscope(&["report", "run", "--json"]).output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(document["summary"]["written"].as_u64().unwrap() > 1000);
+    assert!(document["summary"]["lost"].is_null(), "unknown, not zero");
+}
+
+#[test]
+fn counting_agrees_with_recording() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let script = format!(
+        "{}; dd if=/dev/zero of={path}.copy bs={BLOCK} count=20 conv=fdatasync status=none",
+        dd(&path)
+    );
+    let trace = |more: &[&str]| {
+        let mut command = bench.seekscope(&["trace", "--command", &script]);
+        json(command.args(more))
+    };
+    let recorded = trace(&["--out", "recorded", "--op", "read,write,sync"]);
+    let counted = trace(&["--out", "counted", "--aggregate", "--interval", "100ms"]);
+    assert_valid("trace", &counted);
+    assert_eq!(counted["summary"]["seen"], counted["summary"]["written"]);
+    let copy = format!("{path}.copy");
+    for (path, names) in [
+        (&path, &["reads", "read_bytes"][..]),
+        (&copy, &["writes", "write_bytes", "syncs"][..]),
+    ] {
+        for name in names {
+            let (a, b) = (&file(&recorded, path)[name], &file(&counted, path)[name]);
+            assert!(a.as_u64().unwrap() > 0, "{name}");
+            assert_eq!(a, b, "{name} of {path}");
+        }
+    }
+    let run = bench.path("counted");
+    assert!(run.join("totals.parquet").exists() && run.join("totals_latency.parquet").exists());
+}
+
+#[test]
+fn a_flight_recorder_writes_down_the_last_moments_when_told() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let reader = Reader::start(&path);
+    let programs = loaded_programs();
+    let own = std::process::id().to_string();
+    let mut child = bench
+        .seekscope(&["trace", "-p", &reader.pid(), "-p", &own, "--ring", "400ms", "--out", "run"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(|| loaded_programs() > programs);
+    let spool = bench.path("run/io.spool");
+    let spooled = || fs::metadata(&spool).map_or(0, |spool| spool.len());
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(spooled(), 0, "held in memory");
+    send(&child, libc::SIGUSR1);
+    until(|| spooled() > 0);
+    send(&child, libc::SIGINT);
+    assert_eq!(wait(&mut child, Duration::from_secs(60)).code(), Some(0));
+    let trailer = run_document(&bench.path("run"))["phases"][0]["trace"].clone();
+    let count = |name: &str| trailer[name].as_u64().unwrap();
+    assert!(count("overwritten") > 0 && count("written") > 0, "{trailer:#}");
+    assert_eq!(count("seen"), count("written") + count("overwritten") + count("lost"));
+}
+
+#[test]
+fn requests_of_the_disk_are_named_after_the_file() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let script = format!("dd if={path} of=/dev/null bs={BLOCK} iflag=direct status=none");
+    let document = json(&mut bench.seekscope(&["trace", "--command", &script, "--out", "run"]));
+    let covered = document["summary"]["coverage"].as_array().unwrap();
+    assert!(covered.iter().any(|group| group["covered"] == true), "{covered:#?}");
+    let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
+    let files = directory.files().unwrap();
+    let id = files.iter().find(|file| file.path == path).unwrap().file_id;
+    let mut requested = 0;
+    let mut asked = 0;
+    directory
+        .for_each_event(|event| {
+            if event.file_id == id && event.op.kind() == IoKind::Read {
+                match event.op.layer() {
+                    IoLayer::File => asked += event.bytes(),
+                    IoLayer::Device => requested += u64::from(event.length),
+                }
+                assert!(event.op != IoOp::BlockRead || event.request.is_some());
+            }
+        })
+        .unwrap();
+    assert_eq!((asked, requested), (BLOCKS * BLOCK, BLOCKS * BLOCK));
+}
+
+#[test]
+fn a_unit_is_found_by_its_control_group() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let path = data_file(&bench);
+    let name = format!("seekscope-unit-{}.service", std::process::id());
+    let roots = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
+    let folder = roots
+        .iter()
+        .map(|root| Path::new(root).join(&name))
+        .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
+    let Some(folder) = folder else {
+        // Control groups of the first version only: units live in none that we can make.
+        let output = bench.seekscope(&["trace", "--unit", "no-such"]).output().unwrap();
+        return assert_fails(&output, 2, &["no-such.service", "systemctl status"]);
+    };
+    let reader = Reader::start(&path);
+    fs::write(folder.join("cgroup.procs"), reader.pid()).unwrap();
+    let document = json(&mut bench.seekscope(&[
+        "trace", "--unit", name.trim_end_matches(".service"), "--for", "1s", "--out", "run",
+    ]));
+    assert!(file(&document, &path)["reads"].as_u64().unwrap() > BLOCKS);
+    drop(reader);
+    until(|| fs::remove_dir(&folder).is_ok());
+}
+
+#[test]
+fn a_server_is_found_by_its_address_and_its_files_have_roles() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("server"), "64m");
+    let document = json(&mut bench.seekscope(&[
+        "trace", "--target", &server.uri, "--for", "2s", "--out", "run",
+    ]));
+    assert_eq!(document["summary"]["lost"], 0);
+    assert_eq!(document["target"]["pid"], server.pid());
+    let files = document["summary"]["files"].as_array().unwrap();
+    let tables = files.iter().filter(|file| file["role"] != "other").count();
+    assert!(tables > 0, "{files:#?}");
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anything_is_made() {
+    let bench = Bench::new();
+    let fails = |arguments: &[&str], code, words: &[&str]| {
+        let output = bench.seekscope(arguments).output().unwrap();
+        assert_fails(&output, code, words);
+    };
+    fails(&["trace"], 2, &["whose I/O", "-p PID"]);
+    fails(&["trace", "-p", "4194304"], 1, &["no process 4194304"]);
+    fails(&["trace", "-p", "1", "--live"], 2, &["--live", "terminal"]);
+    fails(&["trace", "-p", "1", "--command", "x"], 2, &["cannot be used"]);
+    fails(&["trace", "-p", "1", "--dump-latency", "1s"], 2, &["--ring"]);
+    fails(&["trace", "-p", "1", "--aggregate", "--op", "block"], 2, &["system calls"]);
+    fails(&["trace", "-p", "1", "--sample", "4", "--sample-region", "5k"], 2, &["power of two"]);
+    fails(&["trace", "-p", "1", "--file", "/no/such", "--for", "1s"], 1, &["/no/such", "exists"]);
+    fails(&["trace", "--cgroup", "/no/such/group"], 2, &["no control group"]);
+    fails(&["trace", "--unit", "no-such-unit"], 2, &["no-such-unit.service"]);
+}
