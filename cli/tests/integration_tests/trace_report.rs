@@ -17,22 +17,23 @@ const BLOCK: u64 = 8192;
 const READS: u64 = 400;
 
 fn event(number: u64, file_id: u32, op: IoOp, offset: Option<u64>) -> IoEvent {
+    let from_disk = number.is_multiple_of(4);
     IoEvent {
         t_ns: START_NS + number * 1_000_000,
         pid: 77,
         tid: 78,
         file_id,
         op,
-        flags: IoFlags(if number % 4 == 0 {
+        flags: IoFlags(if from_disk {
             IoFlags::WAITED | IoFlags::DEVICE_READ
         } else {
             0
         }),
         offset,
         length: 8192,
-        latency_ns: if number % 4 == 0 { 200_000 } else { 5_000 },
+        latency_ns: if from_disk { 200_000 } else { 5_000 },
         result: if offset.is_some() { 8192 } else { 0 },
-        device_read_bytes: if number % 4 == 0 { 8192 } else { 0 },
+        device_read_bytes: if from_disk { 8192 } else { 0 },
         request: None,
     }
 }

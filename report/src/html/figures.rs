@@ -1,7 +1,7 @@
 //! The figures of each phase: file offset over time, and latency over time.
 //!
 //! Every call is counted into a density grid here, so the first picture is complete whatever the
-//! number of calls; the calls themselves go along, up to [`POINTS_MAX`], for zooming in.
+//! number of calls; the calls themselves go along, or every k-th of them, for zooming in.
 
 mod captions;
 mod collector;
