@@ -312,7 +312,7 @@ fn a_unit_is_found_by_its_control_group() {
 fn a_server_is_found_by_its_address_and_its_files_have_roles() {
     let _machine = machine();
     let bench = Bench::new();
-    let server = ForeignServer::start(&bench.path("server"), "64m");
+    let server = ForeignServer::start(&bench.path("server"), "64M");
     let document = json(&mut bench.seekscope(&[
         "trace", "--target", &server.uri, "--for", "2s", "--out", "run",
     ]));
