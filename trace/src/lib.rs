@@ -1,20 +1,25 @@
-//! Follows the reads and writes of one process with eBPF: which file, which offset, how many
-//! bytes, how long, and whether the page cache had them.
+//! Follows the I/O of processes with eBPF: which file, which offset, how many bytes, how long, and
+//! whether the page cache had them.
 //!
 //! # From system call to event
 //!
 //! 1. Two small programs (`bpf/io.bpf.c`) run at the entry and exit of every system call. They let
-//!    everything pass except ten read and write calls of the traced process on regular files and
-//!    block devices. The entry program notes the call's start in an array slot chosen by thread
+//!    everything pass except the read, write and sync calls of the processes followed, on regular
+//!    files and block devices that the filters want. The entry program notes the call's start in an array slot chosen by thread
 //!    id; the exit program writes one 48-byte record (`bpf/record.h`) into a ring buffer.
 //! 2. [`Recording`] owns a thread that empties the ring every few milliseconds. Being woken for
 //!    each record would cost the traced thread several times as much as the tracing itself.
 //! 3. [`decode`] turns bytes into calls, [`files`] turns (device, inode) into named files, and an
 //!    [`EventSink`] receives [`seekscope_run::IoEvent`]s, each file announced before its first
-//!    event.
+//!    event. Names of files that are opened meanwhile, and of threads, come through the same ring
+//!    ([`notices`]).
 //! 4. The trailer ([`seekscope_run::TraceFacts`]) says what was seen, written and lost, by cause.
 //!    `seen = written + lost` holds exactly; the kernel counts `seen` and the losses, user space
 //!    counts `written`, so the equation checks one against the other.
+//!
+//! What else can be followed, each a [`Group`] of programs that loads or is left out with its
+//! reason: io_uring, libaio, major faults of mapped files, requests of disks. Instead of events the
+//! programs can keep totals per file ([`totals`]).
 //!
 //! # Two ways into the kernel
 //!
@@ -32,11 +37,11 @@
 //! # What it does not see
 //!
 //! Reads through memory mappings, io_uring and libaio, unless their [`Group`] is asked for; 32-bit
-//! programs; child processes; files of
-//! procfs, sysfs and cgroupfs, which servers sample all the time and which are no disk I/O. Two
-//! threads that share a descriptor and its position can make the offset of a plain `read` or
-//! `write` wrong (such events carry `OFFSET_FROM_POSITION`). When a file is deleted and its inode
-//! number given to a new file during one trace, both count as one file.
+//! programs; `msync`, `sync`, `splice` and `sendfile`; files of procfs, sysfs and cgroupfs, which
+//! servers sample all the time and which are no disk I/O. Two threads that share a descriptor and
+//! its position can make the offset of a plain `read` or `write` wrong (such events carry
+//! `OFFSET_FROM_POSITION`). A file that was renamed has the name under which it was opened, until
+//! the end of the trace, when it is looked for once more.
 
 mod cost;
 pub mod decode;

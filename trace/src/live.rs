@@ -228,8 +228,14 @@ impl LiveSource {
     }
 
     /// What is followed, and what not and why.
-    pub fn coverage(&self) -> &[TraceCoverage] {
-        &self.programs.groups().coverage
+    pub fn coverage(&self) -> Vec<TraceCoverage> {
+        let calls = TraceCoverage {
+            group: "read, write and sync calls".into(),
+            covered: true,
+            how: format!("{} sys_enter and sys_exit", self.programs.backend().name()),
+        };
+        let groups = self.programs.groups().coverage.iter().cloned();
+        std::iter::once(calls).chain(groups).collect()
     }
 
     /// What was counted so far, where the trace only counts. Files are announced to `sink`.
@@ -268,12 +274,12 @@ impl LiveSource {
             backend_reason,
             seen: counters.seen,
             written: self.written,
-            lost: counters.lost_ring_full + counters.lost_start + counters.lost_table_full,
+            lost: counters.lost(),
             lost_table_full: counters.lost_table_full,
             filters: self.filters.clone(),
             lost_ring_full: counters.lost_ring_full,
             lost_start: counters.lost_start,
-            coverage: self.programs.groups().coverage.clone(),
+            coverage: self.coverage(),
             truncated: false,
             // The call that lost its slot to another thread ends without a start, too.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
@@ -293,9 +299,11 @@ impl EventSource for LiveSource {
         } else {
             0
         };
-        let programs = &self.programs;
-        self.cost
-            .drained(|| programs.counters().map_or(0, |counters| counters.seen));
+        if self.cost.is_due() {
+            let counters = self.programs.counters()?;
+            self.cost.look(counters.seen);
+            sink.lost(counters.lost());
+        }
         Ok(total)
     }
 

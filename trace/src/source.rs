@@ -19,6 +19,9 @@ pub trait EventSink {
         Ok(())
     }
 
+    /// So many events were lost so far. Told now and then; the trailer has the last word.
+    fn lost(&mut self, _events: u64) {}
+
     /// All events that were there have been handed over: a moment to bring them to safety.
     fn drained(&mut self) -> Result<(), SinkError> {
         Ok(())
@@ -36,6 +39,10 @@ impl<S: EventSink + ?Sized> EventSink for Box<S> {
 
     fn thread(&mut self, thread: &ThreadRecord) -> Result<(), SinkError> {
         (**self).thread(thread)
+    }
+
+    fn lost(&mut self, events: u64) {
+        (**self).lost(events);
     }
 
     fn drained(&mut self) -> Result<(), SinkError> {

@@ -98,6 +98,10 @@ impl<S: EventSink> EventSink for FlightRecorder<S> {
         self.inner.thread(thread)
     }
 
+    fn lost(&mut self, events: u64) {
+        self.inner.lost(events);
+    }
+
     fn drained(&mut self) -> Result<(), SinkError> {
         if self.state.dump.swap(false, Ordering::Relaxed) {
             self.write_down()?;

@@ -83,6 +83,11 @@ impl<S: EventSink> EventSink for Tee<S> {
         self.inner.thread(thread)
     }
 
+    fn lost(&mut self, events: u64) {
+        lock(&self.window).set_lost(events);
+        self.inner.lost(events);
+    }
+
     fn drained(&mut self) -> Result<(), SinkError> {
         self.pass_on();
         self.inner.drained()
