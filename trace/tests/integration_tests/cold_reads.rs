@@ -15,7 +15,7 @@ const PAGES: usize = 48 * 1024;
 const READS_PER_STRETCH: usize = 100;
 const MAX_PAGES_PER_READ: usize = 8;
 /// Random reads stay in this part of the file, so that pages come up again and are hits then.
-const RANDOM_PAGES: u64 = 24 * 1024;
+const RANDOM_PAGES: u64 = 12 * 1024;
 
 /// How the file is read, and so how much the kernel reads ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
