@@ -46,7 +46,7 @@ fn outcomes_agree_with_mincore(backend: BackendChoice, job: &str, each: usize) {
 fn random_reads_agree_with_mincore() {
     let _turn = alone();
     for backend in BOTH {
-        outcomes_agree_with_mincore(backend, "random_reads", 4000);
+        outcomes_agree_with_mincore(backend, "random_reads", 2000);
     }
 }
 
@@ -54,7 +54,7 @@ fn random_reads_agree_with_mincore() {
 fn reads_with_default_read_ahead_agree_with_mincore() {
     let _turn = alone();
     for backend in BOTH {
-        outcomes_agree_with_mincore(backend, "default_reads", 2000);
+        outcomes_agree_with_mincore(backend, "default_reads", 1000);
     }
 }
 

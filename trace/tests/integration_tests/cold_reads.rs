@@ -13,9 +13,9 @@ use crate::known_program::filled;
 pub(crate) const READS: usize = 24_000;
 const PAGES: usize = 48 * 1024;
 const READS_PER_STRETCH: usize = 100;
-const MAX_PAGES_PER_READ: u64 = 8;
+const MAX_PAGES_PER_READ: usize = 8;
 /// Random reads stay in this part of the file, so that pages come up again and are hits then.
-const RANDOM_PAGES: u64 = 24 * 1024;
+const RANDOM_PAGES: u64 = 12 * 1024;
 
 /// How the file is read, and so how much the kernel reads ahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) fn read(folder: &Path, mix: Mix) {
     ready();
     let mut random = 88_172_645_463_325_252u64;
     let mut resident = Vec::with_capacity(READS);
-    let mut buffer = [0; MAX_PAGES_PER_READ as usize * PAGE];
+    let mut buffer = [0; MAX_PAGES_PER_READ * PAGE];
     for index in 0..READS {
         random ^= random << 13;
         random ^= random >> 7;
@@ -74,7 +74,7 @@ fn next_in_stretch(index: usize) -> (usize, usize) {
 
 /// A random place: one to eight pages.
 fn place(random: u64) -> (usize, usize) {
-    let pages = (random >> 40) % MAX_PAGES_PER_READ + 1;
+    let pages = (random >> 40) % MAX_PAGES_PER_READ as u64 + 1;
     let page = random % RANDOM_PAGES;
     (
         usize::try_from(page).unwrap(),
@@ -99,7 +99,7 @@ fn map(file: &File) -> *mut libc::c_void {
 }
 
 fn is_resident(map: *mut libc::c_void, page: usize, pages: usize) -> bool {
-    let mut states = [0u8; MAX_PAGES_PER_READ as usize];
+    let mut states = [0u8; MAX_PAGES_PER_READ];
     // SAFETY: pages of the mapping, one byte of answer each.
     let failed =
         unsafe { libc::mincore(map.byte_add(page * PAGE), pages * PAGE, states.as_mut_ptr()) };
