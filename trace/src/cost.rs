@@ -46,7 +46,7 @@ pub(crate) struct CostSampler {
 
 /// One event in this many is to be measured.
 const ONE_IN: u64 = 16;
-/// Switching changes kernel code on all CPUs, so it is considered at every 8th drain only.
+/// Switching on changes kernel code on all CPUs, so it is considered at every 8th drain only.
 const DRAINS_PER_LOOK: u32 = 8;
 
 impl CostSampler {
@@ -61,17 +61,18 @@ impl CostSampler {
         }
     }
 
-    /// To be called after each drain; `seen` reads the number of events seen so far.
-    pub(crate) fn drained(&mut self, seen: impl FnOnce() -> u64) {
-        self.drains += 1;
-        // The first events after an idle start may be all there are.
+    /// To be called after each drain: is it time to [look](Self::look)?
+    pub(crate) fn is_due(&mut self) -> bool {
+        self.drains = self.drains.wrapping_add(1);
+        // The first events after an idle start may be all there are; and as long as the statistics
+        // are on, every event costs more.
         let waits_for_first = self.statistics.is_none() && self.sampled == 0;
-        if waits_for_first || self.drains.is_multiple_of(DRAINS_PER_LOOK) {
-            self.look(seen());
-        }
+        let is_on = self.statistics.is_some();
+        waits_for_first || is_on || self.drains.is_multiple_of(DRAINS_PER_LOOK)
     }
 
-    fn look(&mut self, seen: u64) {
+    /// Switches the statistics on or off, as it should be after `seen` events.
+    pub(crate) fn look(&mut self, seen: u64) {
         let is_on = self.statistics.is_some();
         // While nothing arrives there is nothing to measure, and all other processes would pay.
         let arriving = seen > self.seen;
@@ -186,12 +187,15 @@ mod tests {
     fn an_idle_trace_is_not_measured_until_events_arrive() {
         let mut sampler = CostSampler::start();
         assert!(sampler.statistics.is_some(), "needs root");
-        (0..DRAINS_PER_LOOK).for_each(|_| sampler.drained(|| 0));
-        assert!(sampler.statistics.is_none());
-        sampler.drained(|| 0);
-        assert!(sampler.statistics.is_none());
-        sampler.drained(|| 5);
-        assert!(sampler.statistics.is_some(), "at once");
+        let mut drained = |seen| {
+            assert!(sampler.is_due());
+            sampler.look(seen);
+            sampler.statistics.is_some()
+        };
+        assert!(!drained(0), "nothing to measure");
+        assert!(!drained(0));
+        assert!(drained(5), "at once");
+        assert!(!drained(500), "that was enough");
     }
 
     #[test]

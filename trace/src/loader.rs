@@ -111,6 +111,13 @@ pub(crate) struct Counters {
     pub(crate) lost_table_full: u64,
 }
 
+impl Counters {
+    /// Seen and not handed over, for whichever reason.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost_ring_full + self.lost_start + self.lost_table_full
+    }
+}
+
 /// Programs in the kernel. Dropping this removes them.
 pub(crate) struct Programs {
     /// Declared first: detach before the maps go.

@@ -89,7 +89,12 @@ fn a_command_is_traced_from_its_first_call_to_its_last() {
     assert_eq!(read["pattern"], "sequential");
     assert_eq!(loaded_programs(), programs, "nothing stays in the kernel");
     let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
-    let names: Vec<String> = directory.threads().unwrap().into_iter().map(|t| t.name).collect();
+    let names: Vec<String> = directory
+        .threads()
+        .unwrap()
+        .into_iter()
+        .map(|t| t.name)
+        .collect();
     assert!(names.contains(&"dd".to_string()), "{names:?}");
     let report = fs::read_to_string(bench.path("run/report.html")).unwrap();
     assert!(report.contains("data.bin"));
@@ -108,9 +113,16 @@ fn the_terminal_says_what_is_done_and_what_was_found() {
     let said = stderr(&output);
     assert!(said.contains("way into the kernel: tp_btf"), "{said}");
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("data.bin") && shown.contains("sequential"), "{shown}");
+    assert!(
+        shown.contains("data.bin") && shown.contains("sequential"),
+        "{shown}"
+    );
     let again = bench.seekscope(&["report", "run"]).output().unwrap();
-    assert_eq!(String::from_utf8(again.stdout).unwrap(), shown, "the same again");
+    assert_eq!(
+        String::from_utf8(again.stdout).unwrap(),
+        shown,
+        "the same again"
+    );
 }
 
 #[test]
@@ -187,7 +199,10 @@ fn a_killed_trace_can_be_shown_and_leaves_no_program() {
     child.kill().unwrap();
     child.wait().unwrap();
     until(|| loaded_programs() == programs);
-    let output = bench.seekscope(&["report", "run", "--json"]).output().unwrap();
+    let output = bench
+        .seekscope(&["report", "run", "--json"])
+        .output()
+        .unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(document["summary"]["written"].as_u64().unwrap() > 1000);
     assert!(document["summary"]["lost"].is_null(), "unknown, not zero");
@@ -234,7 +249,17 @@ fn a_flight_recorder_writes_down_the_last_moments_when_told() {
     let programs = loaded_programs();
     let own = std::process::id().to_string();
     let mut child = bench
-        .seekscope(&["trace", "-p", &reader.pid(), "-p", &own, "--ring", "400ms", "--out", "run"])
+        .seekscope(&[
+            "trace",
+            "-p",
+            &reader.pid(),
+            "-p",
+            &own,
+            "--ring",
+            "400ms",
+            "--out",
+            "run",
+        ])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -250,8 +275,14 @@ fn a_flight_recorder_writes_down_the_last_moments_when_told() {
     assert_eq!(wait(&mut child, Duration::from_secs(60)).code(), Some(0));
     let trailer = run_document(&bench.path("run"))["phases"][0]["trace"].clone();
     let count = |name: &str| trailer[name].as_u64().unwrap();
-    assert!(count("overwritten") > 0 && count("written") > 0, "{trailer:#}");
-    assert_eq!(count("seen"), count("written") + count("overwritten") + count("lost"));
+    assert!(
+        count("overwritten") > 0 && count("written") > 0,
+        "{trailer:#}"
+    );
+    assert_eq!(
+        count("seen"),
+        count("written") + count("overwritten") + count("lost")
+    );
 }
 
 #[test]
@@ -262,7 +293,10 @@ fn requests_of_the_disk_are_named_after_the_file() {
     let script = format!("dd if={path} of=/dev/null bs={BLOCK} iflag=direct status=none");
     let document = json(&mut bench.seekscope(&["trace", "--command", &script, "--out", "run"]));
     let covered = document["summary"]["coverage"].as_array().unwrap();
-    assert!(covered.iter().any(|group| group["covered"] == true), "{covered:#?}");
+    assert!(
+        covered.iter().any(|group| group["covered"] == true),
+        "{covered:#?}"
+    );
     let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
     let files = directory.files().unwrap();
     let id = files.iter().find(|file| file.path == path).unwrap().file_id;
@@ -295,13 +329,22 @@ fn a_unit_is_found_by_its_control_group() {
         .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
     let Some(folder) = folder else {
         // Control groups of the first version only: units live in none that we can make.
-        let output = bench.seekscope(&["trace", "--unit", "no-such"]).output().unwrap();
+        let output = bench
+            .seekscope(&["trace", "--unit", "no-such"])
+            .output()
+            .unwrap();
         return assert_fails(&output, 2, &["no-such.service", "systemctl status"]);
     };
     let reader = Reader::start(&path);
     fs::write(folder.join("cgroup.procs"), reader.pid()).unwrap();
     let document = json(&mut bench.seekscope(&[
-        "trace", "--unit", name.trim_end_matches(".service"), "--for", "1s", "--out", "run",
+        "trace",
+        "--unit",
+        name.trim_end_matches(".service"),
+        "--for",
+        "1s",
+        "--out",
+        "run",
     ]));
     assert!(file(&document, &path)["reads"].as_u64().unwrap() > BLOCKS);
     drop(reader);
@@ -314,7 +357,13 @@ fn a_server_is_found_by_its_address_and_its_files_have_roles() {
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("server"), "64M");
     let document = json(&mut bench.seekscope(&[
-        "trace", "--target", &server.uri, "--for", "2s", "--out", "run",
+        "trace",
+        "--target",
+        &server.uri,
+        "--for",
+        "2s",
+        "--out",
+        "run",
     ]));
     assert_eq!(document["summary"]["lost"], 0);
     assert_eq!(document["target"]["pid"], server.pid());
@@ -333,11 +382,39 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     fails(&["trace"], 2, &["whose I/O", "-p PID"]);
     fails(&["trace", "-p", "4194304"], 1, &["no process 4194304"]);
     fails(&["trace", "-p", "1", "--live"], 2, &["--live", "terminal"]);
-    fails(&["trace", "-p", "1", "--command", "x"], 2, &["cannot be used"]);
-    fails(&["trace", "-p", "1", "--dump-latency", "1s"], 2, &["--ring"]);
-    fails(&["trace", "-p", "1", "--aggregate", "--op", "block"], 2, &["system calls"]);
-    fails(&["trace", "-p", "1", "--sample", "4", "--sample-region", "5k"], 2, &["power of two"]);
-    fails(&["trace", "-p", "1", "--file", "/no/such", "--for", "1s"], 1, &["/no/such", "exists"]);
-    fails(&["trace", "--cgroup", "/no/such/group"], 2, &["no control group"]);
-    fails(&["trace", "--unit", "no-such-unit"], 2, &["no-such-unit.service"]);
+    fails(
+        &["trace", "-p", "1", "--command", "x"],
+        2,
+        &["cannot be used"],
+    );
+    fails(
+        &["trace", "-p", "1", "--dump-latency", "1s"],
+        2,
+        &["--ring"],
+    );
+    fails(
+        &["trace", "-p", "1", "--aggregate", "--op", "block"],
+        2,
+        &["system calls"],
+    );
+    fails(
+        &["trace", "-p", "1", "--sample", "4", "--sample-region", "5k"],
+        2,
+        &["power of two"],
+    );
+    fails(
+        &["trace", "-p", "1", "--file", "/no/such", "--for", "1s"],
+        1,
+        &["/no/such", "exists"],
+    );
+    fails(
+        &["trace", "--cgroup", "/no/such/group"],
+        2,
+        &["no control group"],
+    );
+    fails(
+        &["trace", "--unit", "no-such-unit"],
+        2,
+        &["no-such-unit.service"],
+    );
 }

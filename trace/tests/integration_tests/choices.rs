@@ -21,6 +21,7 @@ use crate::support::{BOTH, Collector, Traced, Worker, alone};
 const READS: u64 = 64;
 const WRITES: u64 = 2;
 const PAGE: u64 = 4096;
+const PAGE_LENGTH: usize = 4096;
 
 /// What the traced child does: reads, writes and syncs one file, reads another, makes two files
 /// that live for microseconds, and has a child read the first.
@@ -32,7 +33,7 @@ pub(crate) fn job(folder: &Path) {
     filled(&inside, 1 << 18);
     filled(&outside, 1 << 18);
     ready();
-    let mut page = [0; PAGE as usize];
+    let mut page = [0; PAGE_LENGTH];
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -186,7 +187,7 @@ fn a_sample_keeps_the_same_regions_every_time() {
         reads.filter_map(|e| e.offset).collect()
     };
     let first = offsets();
-    assert!((4..READS as usize / 2).contains(&first.len()), "{first:?}");
+    assert!((4..READS / 2).contains(&(first.len() as u64)), "{first:?}");
     for offset in &first {
         assert!(
             first.contains(&(offset ^ PAGE)),
@@ -233,7 +234,7 @@ impl Group {
             .iter()
             .map(|root| Path::new(root).join(&name))
             .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
-        Self(made.expect("the tests need a writable control group hierarchy"))
+        Self(made.unwrap_or_else(|| panic!("the tests need a writable control group hierarchy")))
     }
 }
 
