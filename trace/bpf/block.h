@@ -157,6 +157,8 @@ static __always_inline int on_issue(struct request *rq)
 	if (bytes && (record.op == OP_BLOCK_READ || record.op == OP_BLOCK_WRITE) &&
 	    (cmd_flags & REQ_OP_MASK) != REQ_OP_WRITE_ZEROES)
 		find_file(rq, &record);
+	if (!is_wanted_request(record.inode, record.device))
+		return 0;
 	record.start_ns = bpf_ktime_get_ns();
 	/* Replaces a request that was given back and went to the device as part of another. */
 	if (bpf_map_update_elem(&seekscope_block, &key, &record, BPF_ANY))

@@ -128,6 +128,20 @@ static __always_inline bool is_wanted_path(struct file *file, const struct file_
 	return wanted;
 }
 
+/* Is a request of a disk for a file that the filters let pass? Below a folder, a file counts once a
+ * traced process has used it. */
+static __always_inline bool is_wanted_request(__u64 inode, __u32 device)
+{
+	struct file_key key = {.inode = inode, .device = device};
+
+	if (inode && !is_wanted_device(device))
+		return false;
+	if (!filters_paths || bpf_map_lookup_elem(&seekscope_wanted, &key))
+		return true;
+	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
+	return known && *known == VERDICT_WANTED;
+}
+
 /* Forgets a verdict: an inode number may have been given to another file. */
 static __always_inline void forget_verdict(const struct file_facts *facts)
 {

@@ -486,6 +486,25 @@ int seekscope_fork(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
+/* A program's file is opened by the kernel itself, and read by faults. */
+SEC("raw_tp/sched_process_exec")
+int seekscope_exec(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct linux_binprm *program = (struct linux_binprm *)ctx->args[2];
+	struct file *file = BPF_CORE_READ(program, file);
+	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	struct file_facts facts = {};
+
+	if (!tracing || !file || !is_target(pid_tgid))
+		return 0;
+	read_file(file, &facts, false);
+	if (!facts.wanted)
+		return 0;
+	forget_verdict(&facts);
+	send_name(current_task(false), pid_tgid >> 32, file, &facts);
+	return 0;
+}
+
 /* ---- The other kinds of I/O, each loaded or left out by itself ---- */
 
 #include "groups.h"

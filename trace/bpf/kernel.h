@@ -99,6 +99,10 @@ struct path {
 	struct dentry *dentry;
 };
 
+struct linux_binprm {
+	struct file *file;
+};
+
 struct fs_struct {
 	struct path root;
 };

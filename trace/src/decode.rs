@@ -62,6 +62,12 @@ pub struct Call {
 }
 
 impl Call {
+    /// Of a request: its disk, as a key without a file.
+    pub fn disk(&self) -> Option<FileKey> {
+        let request = self.request?;
+        Some(FileKey::new(request.disk_major, request.disk_minor, 0))
+    }
+
     /// The event, given what the record does not hold.
     pub fn event(&self, pid: u32, file_id: u32) -> IoEvent {
         IoEvent {

@@ -54,7 +54,14 @@ pub struct FileTable {
     news: Vec<u32>,
     /// Devices of filesystems that [`FileTable::new_filesystems`] has named.
     told: HashSet<u32>,
+    /// It has named where the processes are.
+    places_told: bool,
+    /// Ids that many files share: those that no traced process had open, one for each disk.
+    shared: HashSet<u32>,
 }
+
+/// In place of an inode number: files that no traced process had open.
+const OTHERS: u64 = u64::MAX;
 
 /// A file an event refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +88,8 @@ impl FileTable {
             may_scan: true,
             news: Vec::new(),
             told: HashSet::new(),
+            places_told: false,
+            shared: HashSet::new(),
         };
         table.look()?;
         Ok(table)
@@ -103,6 +112,32 @@ impl FileTable {
         self.may_scan = true;
     }
 
+    /// The file that a request of `disk` is for. What no traced process had open goes under one
+    /// name for each disk: on a busy host these are thousands of files.
+    pub fn resolve_request(&mut self, key: FileKey, disk: FileKey) -> Resolved {
+        if key == disk || self.ids.contains_key(&key) || self.may_be_found(key) {
+            return self.resolve(key);
+        }
+        let others = FileKey {
+            inode: OTHERS,
+            ..disk
+        };
+        let resolved = self.resolve(others);
+        self.shared.insert(resolved.file_id);
+        self.ids.insert(key, resolved.file_id);
+        resolved
+    }
+
+    /// Is it known, or can it be found among the descriptors?
+    fn may_be_found(&mut self, key: FileKey) -> bool {
+        if self.find(key).is_none() && std::mem::take(&mut self.may_scan) {
+            // Processes that have just ended have no descriptors to look at; their files keep
+            // their descriptions.
+            let _ = self.look();
+        }
+        self.find(key).is_some()
+    }
+
     /// The file with this identity, as the kernel programs saw it. A file that cannot be named
     /// gets an id too, and a description for a path.
     pub fn resolve(&mut self, key: FileKey) -> Resolved {
@@ -112,11 +147,7 @@ impl FileTable {
                 is_new: false,
             };
         }
-        if self.find(key).is_none() && std::mem::take(&mut self.may_scan) {
-            // Processes that have just ended have no descriptors to look at; their files keep
-            // their descriptions.
-            let _ = self.look();
-        }
+        self.may_be_found(key);
         let file_id = u32::try_from(self.records.len())
             .unwrap_or(u32::MAX)
             .saturating_add(self.first_id);
@@ -145,9 +176,17 @@ impl FileTable {
             .collect()
     }
 
-    /// A path on each filesystem that holds open files and was not named before.
+    /// A path on each filesystem that holds open files and was not named before; the first time
+    /// also where the processes are, since they are likely to open files there.
     pub(crate) fn new_filesystems(&mut self) -> Vec<PathBuf> {
         let mut found = Vec::new();
+        if !std::mem::replace(&mut self.places_told, true) {
+            let places = |pid: &u32| {
+                let process = self.proc_root.join(pid.to_string());
+                ["cwd", "exe"].map(|name| process.join(name))
+            };
+            found.extend(self.pids.iter().flat_map(places));
+        }
         for (key, file) in &self.seen {
             if file.path_state == PathState::Known && self.told.insert(key.device) {
                 found.push(self.inside_or_here(file.pid, Path::new(&file.path)));
@@ -175,6 +214,9 @@ impl FileTable {
         let Some(&file_id) = self.ids.get(&key) else {
             return;
         };
+        if self.shared.contains(&file_id) {
+            return;
+        }
         let new = self.describe(key, file_id);
         let at = file_id.checked_sub(self.first_id).map(|at| at as usize);
         if let Some(record) = at.and_then(|at| self.records.get_mut(at))
@@ -199,6 +241,7 @@ impl FileTable {
     }
 
     fn look_at(&mut self, pid: u32) -> io::Result<()> {
+        self.look_at_mappings(pid);
         for entry in fs::read_dir(self.proc_root.join(pid.to_string()).join("fd"))? {
             // Descriptors come and go while we look, which is no reason to stop. The list can be
             // open to us and its entries closed: that is one, all would be nameless.
@@ -213,6 +256,27 @@ impl FileTable {
             }
         }
         Ok(())
+    }
+
+    /// Files may be mapped and closed: the program itself, its libraries, a database's tables. The
+    /// list has the superblock's device, like the kernel programs (proc_pid_maps(5)).
+    fn look_at_mappings(&mut self, pid: u32) {
+        let maps = fs::read(self.proc_root.join(pid.to_string()).join("maps")).unwrap_or_default();
+        for line in String::from_utf8_lossy(&maps).lines() {
+            if let Some((key, path)) = mapped_file(line) {
+                let (path, path_state) = match path.strip_suffix(DELETED_SUFFIX) {
+                    Some(path) => (path, PathState::Deleted),
+                    None => (path, PathState::Known),
+                };
+                self.seen.entry(key).or_insert_with(|| OpenFile {
+                    pid,
+                    path: path.into(),
+                    path_state,
+                    size_bytes: 0,
+                    generation: None,
+                });
+            }
+        }
     }
 
     fn search_folders(&mut self) {
@@ -347,11 +411,27 @@ impl FileTable {
 }
 
 /// Stands for a path where there is none.
+/// `from-to permissions offset major:minor inode path`, the device in hexadecimal.
+fn mapped_file(line: &str) -> Option<(FileKey, &str)> {
+    let mut words = line.splitn(6, ' ');
+    let (device, inode) = (words.nth(3)?, words.next()?);
+    let (major, minor) = device.split_once(':')?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let inode: u64 = inode.parse().ok().filter(|inode| *inode != 0)?;
+    let path = words.next()?.trim_start();
+    path.starts_with('/')
+        .then(|| Some((FileKey::new(number(major)?, number(minor)?, inode), path)))?
+}
+
 fn description(key: FileKey) -> String {
     // Inode 0 is no file: what reached a disk and is not known to belong to one.
     if key.inode == 0 {
         let disk = disks::name(key.major(), key.minor());
         return format!("requests on {disk} without a known file");
+    }
+    if key.inode == OTHERS {
+        let disk = disks::name(key.major(), key.minor());
+        return format!("requests on {disk} for files of others");
     }
     format!("inode {} on {}:{}", key.inode, key.major(), key.minor())
 }

@@ -180,7 +180,10 @@ impl LiveSource {
                 note(notice, &mut self.threads, &mut self.files);
             }
             let call = decode(record).map_err(|e| TraceError::Ring { why: e.to_string() })?;
-            let file = self.files.resolve(call.file);
+            let file = match call.disk() {
+                Some(disk) => self.files.resolve_request(call.file, disk),
+                None => self.files.resolve(call.file),
+            };
             if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
                 sink.file(record).map_err(TraceError::Sink)?;
             }

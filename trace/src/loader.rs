@@ -168,6 +168,7 @@ impl Programs {
         };
         if settings.follow_children {
             links.push(programs.seekscope_fork.attach()?);
+            links.push(programs.seekscope_exec.attach()?);
         }
         for key in &settings.filter.wanted {
             skeleton
@@ -207,6 +208,7 @@ impl Programs {
                 &mut calls.seekscope_begin,
                 &mut calls.seekscope_end,
                 &mut calls.seekscope_fork,
+                &mut calls.seekscope_exec,
             ] {
                 program.set_autoload(false);
             }
@@ -216,11 +218,12 @@ impl Programs {
             groups::attach(open.load()?.object(), hooks).map(drop)
         };
         attempt().map_err(|error: libbpf_rs::Error| {
-            let said = without_verifier_log(&lock_messages().join(" "));
-            if said.is_empty() {
-                error.to_string()
+            // The library's further advice is about privileges that tracing does not need.
+            let messages = lock_messages().join(" ");
+            if messages.contains(LOG_BEGINS) {
+                format!("{error}; {}", without_verifier_log(&messages))
             } else {
-                format!("{error}; {said}")
+                error.to_string()
             }
         })
     }
@@ -462,6 +465,9 @@ fn configure(
     open.progs.seekscope_end.set_autoload(!typed);
     open.progs
         .seekscope_fork
+        .set_autoload(settings.follow_children);
+    open.progs
+        .seekscope_exec
         .set_autoload(settings.follow_children);
     if settings.only_totals {
         open.maps.seekscope_totals.set_max_entries(TOTALS_MAX)?;

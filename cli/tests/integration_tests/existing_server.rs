@@ -22,7 +22,7 @@ fn runtime() -> tokio::runtime::Runtime {
         .unwrap()
 }
 
-fn load_documents(uri: &str, namespace: &Namespace, count: u64) {
+pub fn load_documents(uri: &str, namespace: &Namespace, count: u64) {
     runtime().block_on(async {
         let server = Server::connect(uri).await.unwrap();
         let sdu = Sdu::new(SduOptions::default());

@@ -6,8 +6,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use seekscope_run::{IoKind, IoLayer, IoOp, RunDirectory};
+use seekscope_server::Namespace;
 use serde_json::Value;
 
+use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, ForeignServer, assert_fails, json, loaded_programs, machine, run_document, send, stderr,
@@ -138,7 +140,8 @@ fn a_process_is_traced_for_a_while_and_stays_as_it_was() {
         "trace", "-p", &pid, "-p", &own, "--file", &path, "--for", "1500ms", "--out", "run",
     ]));
     let summary = &document["summary"];
-    assert_eq!(summary["files"].as_array().unwrap().len(), 1, "{summary:#}");
+    let files = summary["files"].as_array().unwrap();
+    assert_eq!(files.len(), 1, "{files:#?}");
     let read = file(&document, &path);
     assert!(read["reads"].as_u64().unwrap() >= 2 * BLOCKS, "{read:#}");
     assert!(reader.0.try_wait().unwrap().is_none(), "still running");
@@ -326,7 +329,10 @@ fn a_unit_is_found_by_its_control_group() {
     let folder = roots
         .iter()
         .map(|root| Path::new(root).join(&name))
-        .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
+        .find(|folder| {
+            let is_group = folder.parent().unwrap().join("cgroup.procs").exists();
+            is_group && fs::create_dir(folder).is_ok()
+        });
     let Some(folder) = folder else {
         // Control groups of the first version only: units live in none that we can make.
         let output = bench
@@ -356,54 +362,73 @@ fn a_server_is_found_by_its_address_and_its_files_have_roles() {
     let _machine = machine();
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("server"), "64M");
-    let document = json(&mut bench.seekscope(&[
-        "trace",
-        "--target",
-        &server.uri,
-        "--for",
-        "2s",
-        "--out",
-        "run",
-    ]));
+    let programs = loaded_programs();
+    let child = bench
+        .seekscope(&["trace", "--target", &server.uri, "--json", "--out", "run"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until(|| loaded_programs() > programs);
+    std::thread::sleep(Duration::from_millis(300));
+    let namespace = Namespace::new("shop", "orders").unwrap();
+    load_documents(&server.uri, &namespace, 5000);
+    std::thread::sleep(Duration::from_secs(2));
+    send(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("trace", &document);
     assert_eq!(document["summary"]["lost"], 0);
     assert_eq!(document["target"]["pid"], server.pid());
     let files = document["summary"]["files"].as_array().unwrap();
-    let tables = files.iter().filter(|file| file["role"] != "other").count();
-    assert!(tables > 0, "{files:#?}");
+    let written = |role: &str| {
+        let of_role = files.iter().filter(|file| file["role"] == role);
+        of_role
+            .filter_map(|file| file["write_bytes"].as_u64())
+            .sum::<u64>()
+    };
+    assert!(
+        written("collection") + written("journal") > 1 << 20,
+        "{files:#?}"
+    );
+    let roles = document["summary"]["roles"].as_array().unwrap();
+    assert!(!roles.is_empty());
 }
 
 #[test]
 fn what_cannot_be_is_said_before_anything_is_made() {
     let bench = Bench::new();
+    let own = &std::process::id().to_string();
     let fails = |arguments: &[&str], code, words: &[&str]| {
         let output = bench.seekscope(arguments).output().unwrap();
         assert_fails(&output, code, words);
     };
     fails(&["trace"], 2, &["whose I/O", "-p PID"]);
     fails(&["trace", "-p", "4194304"], 1, &["no process 4194304"]);
-    fails(&["trace", "-p", "1", "--live"], 2, &["--live", "terminal"]);
+    fails(&["trace", "-p", own, "--live"], 2, &["--live", "terminal"]);
     fails(
-        &["trace", "-p", "1", "--command", "x"],
+        &["trace", "-p", own, "--command", "x"],
         2,
         &["cannot be used"],
     );
     fails(
-        &["trace", "-p", "1", "--dump-latency", "1s"],
+        &["trace", "-p", own, "--dump-latency", "1s"],
         2,
         &["--ring"],
     );
     fails(
-        &["trace", "-p", "1", "--aggregate", "--op", "block"],
+        &["trace", "-p", own, "--aggregate", "--op", "block"],
         2,
         &["system calls"],
     );
     fails(
-        &["trace", "-p", "1", "--sample", "4", "--sample-region", "5k"],
+        &["trace", "-p", own, "--sample", "4", "--sample-region", "5k"],
         2,
         &["power of two"],
     );
     fails(
-        &["trace", "-p", "1", "--file", "/no/such", "--for", "1s"],
+        &["trace", "-p", own, "--file", "/no/such", "--for", "1s"],
         1,
         &["/no/such", "exists"],
     );

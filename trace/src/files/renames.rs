@@ -19,6 +19,14 @@ impl FileTable {
         let Some(path) = opened.path else {
             return;
         };
+        if self
+            .ids
+            .get(&key)
+            .is_some_and(|id| self.shared.contains(id))
+        {
+            // So far it was someone else's.
+            self.ids.remove(&key);
+        }
         let old = self.seen.get(&key);
         if old.is_some_and(|old| self.is_another(key, old, opened.pid, &path, opened.generation)) {
             self.part_with(key);

@@ -3,6 +3,7 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
+use crate::notices::OpenedFile;
 
 const PID: u32 = 42;
 
@@ -189,4 +190,61 @@ fn a_process_that_is_not_there_is_an_error() {
     let fake = FakeProc::new();
     let error = FileTable::scan(fake.root.path(), &[43]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn mapped_files_are_known_too() {
+    let line = "7f00-7f01 r-xp 00000000 fe:01 247081                 /usr/bin/my program";
+    let (key, path) = mapped_file(line).unwrap();
+    assert_eq!((key.major(), key.minor(), key.inode), (254, 1, 247_081));
+    assert_eq!(path, "/usr/bin/my program");
+    for odd in [
+        "",
+        "7f00-7f01 rw-p 00000000 00:00 0 [heap]",
+        "7f00-7f01 rw-p 00000000 00:00 0",
+        "7f00-7f01 r-xp 00000000 zz:01 5 /x",
+    ] {
+        assert!(mapped_file(odd).is_none(), "{odd}");
+    }
+}
+
+#[test]
+fn requests_for_files_of_others_share_a_record_until_one_is_opened() {
+    let fake = FakeProc::new();
+    let mut table = fake.table();
+    let disk = FileKey::new(254, 0, 0);
+    let (one, two) = (FileKey::new(254, 1, 71), FileKey::new(254, 1, 72));
+    let first = table.resolve_request(one, disk).file_id;
+    assert_eq!(table.resolve_request(two, disk).file_id, first);
+    assert!(
+        table
+            .record(first)
+            .unwrap()
+            .path
+            .ends_with("for files of others")
+    );
+    assert_ne!(
+        table.resolve_request(disk, disk).file_id,
+        first,
+        "no file at all"
+    );
+    table.opened(OpenedFile {
+        file: two,
+        generation: 1,
+        pid: PID,
+        path: Some("/data/two".into()),
+        unlinked: false,
+    });
+    let opened = table.resolve_request(two, disk);
+    assert_ne!(opened.file_id, first);
+    assert_eq!(table.record(opened.file_id).unwrap().path, "/data/two");
+    assert_eq!(table.resolve_request(one, disk).file_id, first);
+    table.refresh();
+    assert!(
+        table
+            .record(first)
+            .unwrap()
+            .path
+            .ends_with("for files of others")
+    );
 }

@@ -233,7 +233,11 @@ impl Group {
         let made = roots
             .iter()
             .map(|root| Path::new(root).join(&name))
-            .find(|folder| fs::create_dir(folder).is_ok() && folder.join("cgroup.procs").exists());
+            .find(|folder| {
+                let is_group = |folder: &Path| folder.join("cgroup.procs").exists();
+                // Where the hierarchies are mounted below it, the root is a plain folder.
+                is_group(folder.parent().unwrap()) && fs::create_dir(folder).is_ok()
+            });
         Self(made.unwrap_or_else(|| panic!("the tests need a writable control group hierarchy")))
     }
 }
