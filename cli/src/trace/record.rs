@@ -166,6 +166,7 @@ fn phase_of(whose: &Whose) -> Phase {
 fn announcement(args: &RecordArgs, whose: &Whose, source: &LiveSource) -> String {
     let until = match args.duration {
         Some(time) => format!("for {time:?}; Ctrl-C ends it early"),
+        None if whose.command.is_some() => "until it ends, or Ctrl-C".into(),
         None => "until Ctrl-C".into(),
     };
     let mut text = format!(
