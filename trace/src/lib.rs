@@ -26,7 +26,7 @@
 //! Programs of type `tp_btf` get typed kernel pointers and read through them directly. Where they do
 //! not load, classic tracepoints do the same work through helper calls, at about twice the
 //! cost; they need tracefs. [`BackendChoice::Auto`] tries in this order, except from Linux 7.2 on,
-//! where the first kind misses calls (`preemption`), and the trailer says which one ran and why.
+//! where the first kind misses more calls (`preemption`), and the trailer says which one ran and why.
 //!
 //! # Hit or miss
 //!

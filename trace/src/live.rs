@@ -386,7 +386,7 @@ fn load(choice: BackendChoice, settings: &Settings) -> Result<(Programs, String)
 /// The backends in the order in which they are to be tried, and what speaks for the first.
 fn best_first() -> ([Backend; 2], &'static str) {
     if typed_programs_are_preemptible() {
-        let why = "misses no call; on this kernel (Linux 7.2 and newer) tp_btf would";
+        let why = "misses fewer calls than tp_btf on this kernel (Linux 7.2 and newer)";
         ([Backend::Tracepoint, Backend::TpBtf], why)
     } else {
         let why = "the fastest, and it loaded";
