@@ -6,6 +6,8 @@ use seekscope_run::units::format_bytes;
 use seekscope_run::{CacheState, RunDocument};
 use serde_json::{Value, json};
 
+use crate::output::run_document;
+
 use super::comparison::{Analysed, Comparison};
 
 /// Builds it.
@@ -18,17 +20,7 @@ pub fn summary(phases: &[Analysed<'_>], comparisons: &[Comparison]) -> Value {
 
 /// The document printed by `--json`.
 pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    json!({
-        "schema": "seekscope/doctor/1",
-        "command": run.command,
-        "outcome": run.outcome,
-        "outcome_reason": run.outcome_reason,
-        "run_dir": run_dir,
-        "target": run.target,
-        "limitations": run.limitations,
-        "summary": run.summary,
-        "findings": run.findings,
-    })
+    run_document("seekscope/doctor/1", run, run_dir)
 }
 
 fn phase(phase: &Analysed<'_>) -> Value {

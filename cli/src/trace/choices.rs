@@ -6,14 +6,14 @@ use anyhow::Result;
 use seekscope_run::IoKind;
 use seekscope_trace::{BackendChoice, Filter, Group, Sampling, TraceOptions};
 
-use super::record::no_terminal;
 use crate::args::{BackendName, OpName, RecordArgs};
 use crate::exit::Usage;
 
 /// What clap cannot judge.
 pub fn check(args: &RecordArgs) -> Result<()> {
     if args.mode.live && !std::io::stderr().is_terminal() {
-        return Err(no_terminal());
+        let why = "--live draws on the terminal, and stderr is none";
+        return Err(Usage(why.into()).into());
     }
     let only_counts = [OpName::Read, OpName::Write, OpName::Sync];
     if args.mode.aggregate && args.what.op.iter().any(|op| !only_counts.contains(op)) {

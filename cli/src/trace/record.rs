@@ -19,7 +19,7 @@ use super::live::{LiveView, Tee, new_window};
 use super::whose::Whose;
 use super::{choices, counting, results};
 use crate::args::RecordArgs;
-use crate::exit::{Inconsistent, Interrupted, Usage, message_of};
+use crate::exit::{Inconsistent, Interrupted, message_of};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -326,9 +326,4 @@ fn note_flight(session: &mut Session, facts: &mut TraceFacts, flight: &FlightSta
             remedy: "give it more with --ring-memory".into(),
         });
     }
-}
-
-/// Live needs a terminal on stderr.
-pub fn no_terminal() -> anyhow::Error {
-    Usage("--live draws on the terminal, and stderr is none".into()).into()
 }

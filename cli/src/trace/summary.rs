@@ -8,6 +8,8 @@ use seekscope_run::{Phase, RunDocument};
 use seekscope_stats::Quantiles;
 use serde_json::{Value, json};
 
+use crate::output::run_document;
+
 /// Builds it.
 pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
     let trace = phase.and_then(|phase| phase.trace.as_ref());
@@ -43,17 +45,7 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
 
 /// The document printed by `--json`.
 pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    json!({
-        "schema": "seekscope/trace/1",
-        "command": run.command,
-        "outcome": run.outcome,
-        "outcome_reason": run.outcome_reason,
-        "run_dir": run_dir,
-        "target": run.target,
-        "limitations": run.limitations,
-        "summary": run.summary,
-        "findings": run.findings,
-    })
+    run_document("seekscope/trace/1", run, run_dir)
 }
 
 fn seconds(ns: u64) -> f64 {
