@@ -372,7 +372,8 @@ fn a_server_is_found_by_its_address_and_its_files_have_roles() {
     until(|| loaded_programs() > programs);
     std::thread::sleep(Duration::from_millis(300));
     let namespace = Namespace::new("shop", "orders").unwrap();
-    load_documents(&server.uri, &namespace, 5000);
+    // More than its cache holds, so that it has to write.
+    load_documents(&server.uri, &namespace, 40_000);
     std::thread::sleep(Duration::from_secs(2));
     send(&child, libc::SIGINT);
     let output = child.wait_with_output().unwrap();
