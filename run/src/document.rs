@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClockOffset, DeviceFacts, DiskMeasurement, HostFacts};
+use crate::{ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement};
 
 /// Schema name and version written by this build.
 pub const SCHEMA: &str = "seekscope/run/1";
@@ -318,6 +318,9 @@ pub struct RunDocument {
     /// What `disk` measured.
     #[serde(default)]
     pub disk: Option<DiskMeasurement>,
+    /// What `layout` found.
+    #[serde(default)]
+    pub layout: Option<LayoutMeasurement>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -344,6 +347,7 @@ impl RunDocument {
             limitations: Vec::new(),
             phases: Vec::new(),
             disk: None,
+            layout: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

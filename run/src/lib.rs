@@ -22,6 +22,7 @@ mod io_spool;
 mod kernel_files;
 pub mod latency;
 pub mod latency_log;
+pub mod layout;
 mod lines;
 pub mod mounts;
 pub mod page_cache;
@@ -52,6 +53,10 @@ pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
+pub use layout::{
+    DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
+    OrderDecay, PredictedScan, ScanOrder,
+};
 pub use parquet_file::JoinedParquetWriter;
 pub use pressure::IoPressure;
 pub use process_io::{ProcessDeviceIo, proc_io_counter};

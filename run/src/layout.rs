@@ -1,0 +1,228 @@
+//! How the leaf pages of a database's files lie: what `layout` finds out, for every later command.
+//!
+//! A leaf page is a block of rows. Key order is the order in which a scan visits leaves, disk order
+//! is ascending file offset. All sizes are bytes, shares are 0 to 1, times seconds where named so.
+
+use serde::{Deserialize, Serialize};
+
+/// One leaf page: a row of `layout.parquet`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeafRecord {
+    pub file_id: u32,
+    /// Place in key order, from 0.
+    pub ordinal: u64,
+    /// In the file.
+    pub offset: u64,
+    /// As the block stands on disk: compressed, with padding.
+    pub length: u32,
+}
+
+/// How the data directory was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum DataState {
+    /// Nobody had it open.
+    #[default]
+    Stopped,
+    /// A server was running on it; each file's figures are of one checkpoint.
+    Live,
+    /// A copy made through a backup cursor: `WiredTiger.backup` was there.
+    Backup,
+    /// A single file without its directory.
+    LoneFile,
+}
+
+/// Where the names of files come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum NameSource {
+    /// MongoDB's catalogue (`_mdb_catalog.wt`).
+    Catalogue,
+    /// The catalogue could not be read; MongoDB up to 4.2 also notes indexes in the metadata.
+    IndexMetadata,
+    /// No MongoDB: tables are shown by their own names.
+    #[default]
+    TableNames,
+}
+
+/// What `layout` found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct LayoutMeasurement {
+    /// The data directory, or the lone file.
+    pub path: String,
+    pub state: DataState,
+    pub names: NameSource,
+    /// e.g. "11.3.0"; `None` for a lone file.
+    pub wiredtiger_version: Option<String>,
+    /// The disk that scans were predicted for: "ext4 on vda, measured …" or "typical SSD …".
+    pub predicted_for: String,
+    /// False where the disk is a typical one, not measured.
+    pub disk_measured: bool,
+    /// Sorted by what order would save, the most first.
+    pub files: Vec<LayoutFile>,
+    /// Of `--watch`: one entry per file and checkpoint, in the order of time.
+    pub history: Vec<LayoutMoment>,
+}
+
+/// One file of the database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct LayoutFile {
+    /// Also of its leaves in `layout.parquet`.
+    pub file_id: u32,
+    /// Relative to the data directory, e.g. "shop/collection-7-12.wt".
+    pub file: String,
+    /// `database.collection` where known; the table's name where there is no catalogue.
+    pub namespace: Option<String>,
+    /// The index's name, for indexes.
+    pub index: Option<String>,
+    /// Why it has no figures: never checkpointed, encrypted, damaged. `None` when it has.
+    pub not_measured: Option<String>,
+    /// The checkpoint that was read, e.g. "WiredTigerCheckpoint.12", and when it was taken
+    /// (seconds since 1970; 0 when unknown).
+    pub checkpoint: String,
+    pub checkpoint_time_s: u64,
+    /// "none", "snappy", "zlib", "zstd", "lz4" or what the metadata says.
+    pub compressor: String,
+
+    pub file_bytes: u64,
+    pub leaf_pages: u64,
+    pub leaf_bytes: u64,
+    pub internal_pages: u64,
+    pub internal_bytes: u64,
+    /// Levels, leaves included: 1 for a tree that is a single leaf.
+    pub depth: u32,
+    /// Leaves that a truncation removed but whose blocks are still there; a scan skips them.
+    pub deleted_leaf_pages: u64,
+    /// Large keys and values outside the leaves.
+    pub overflow_bytes: u64,
+    /// Free for reuse inside the file, the number of such holes, and the largest.
+    pub free_bytes: u64,
+    pub holes: u64,
+    pub largest_hole_bytes: u64,
+    /// What none of the above explains: blocks that an older checkpoint holds.
+    pub pinned_bytes: u64,
+
+    /// Asked of the file to find all this out, and in how many reads.
+    pub bytes_read: u64,
+    pub reads: u64,
+    /// Walks that had to be begun again because the server moved on.
+    pub restarts: u32,
+
+    /// Of the leaves; `None` with fewer than two.
+    pub order: Option<ScanOrder>,
+    pub predicted_scan: Option<PredictedScan>,
+    /// MongoDB's count, approximate after a crash, and the bytes of its documents.
+    pub documents: Option<u64>,
+    pub document_bytes: Option<u64>,
+    /// How the file lies on the device, where that could be asked.
+    pub extents: Option<DeviceExtents>,
+    pub decay: Option<OrderDecay>,
+}
+
+/// How key order and disk order of a file's leaves relate. With N leaves in key order, leaf i from
+/// offset oᵢ to eᵢ, the gap gᵢ is oᵢ₊₁ − eᵢ; W is the read-ahead window.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct ScanOrder {
+    /// W.
+    pub window_bytes: u64,
+    /// Share of pairs with g = 0.
+    pub contiguous_share: f64,
+    /// Share of pairs with 0 ≤ g ≤ W: the next read falls inside read-ahead.
+    pub sequential_share: f64,
+    /// Share of pairs where the next leaf lies before this one: 0.5 is random.
+    pub backward_share: f64,
+    /// Stretches without any gap, and their mean length.
+    pub runs: u64,
+    pub mean_run_bytes: f64,
+    /// R: 1 + the pairs with g outside [0, W].
+    pub seeks: u64,
+    /// R of the same leaves in the order of their offsets.
+    pub seeks_best: u64,
+    pub bytes_per_seek: f64,
+    /// 1 − (R − R_best) / (N − R_best), 0 to 1: the share of avoidable seeks that are avoided.
+    pub score: f64,
+    /// Of |g| over the pairs that are seeks.
+    pub mean_seek_distance_bytes: f64,
+    pub median_seek_distance_bytes: u64,
+    /// Kendall's τ and Spearman's ρ of the offsets' ranks, −1 to 1: global drift. Scan cost depends
+    /// on local runs, so neither is the headline.
+    pub kendall_tau: f64,
+    pub spearman_rho: f64,
+    /// Runs by their length: (from this many bytes, runs), by powers of two.
+    pub run_lengths: Vec<(u64, u64)>,
+    /// Pairs by gap: (from this distance, forward pairs, backward pairs), 0 and powers of two.
+    pub gaps: Vec<(u64, u64, u64)>,
+}
+
+/// What a cold scan in key order would take, seconds, by one reader.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct PredictedScan {
+    pub now_s: f64,
+    /// The same leaves rewritten in key order, without holes.
+    pub ordered_s: f64,
+    /// After `compact`, which removes holes but hardly changes the order.
+    pub after_compact_s: f64,
+    /// A range that the truth of `now_s` should lie in.
+    pub now_low_s: f64,
+    pub now_high_s: f64,
+    /// What the disk would be asked for, read-ahead included.
+    pub device_requests: u64,
+    pub device_bytes: u64,
+    /// Leaves that were simulated; fewer than there are where a sample stands for the whole.
+    pub simulated_leaf_pages: u64,
+}
+
+/// The file's bytes on the device, by the filesystem's own map (FIEMAP).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct DeviceExtents {
+    pub extents: u64,
+    pub mean_extent_bytes: f64,
+    /// Steps from one extent to the next, in file order, that go elsewhere on the device.
+    pub breaks: u64,
+    /// Share of the sequential pairs of leaves that the device has to seek between after all.
+    pub broken_pairs_share: f64,
+    /// True when prediction went by places on the device instead of offsets in the file.
+    pub used_for_prediction: bool,
+}
+
+/// How fast the order of a file decays: with N leaves, u random single-document updates move the
+/// share f = 1 − (1 − 1/N)^u of them, and contiguity becomes c₀ (1 − f)².
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct OrderDecay {
+    /// Where the rate comes from: "two snapshots 60 s apart", "--updates-per-hour 1000".
+    pub basis: String,
+    /// Share of the leaves that moved per hour.
+    pub moved_share_per_hour: f64,
+    /// From now until half of the sequential share that is left is gone; `None`: not in sight.
+    pub half_life_hours: Option<f64>,
+    /// Contiguous share now and expected after an hour, a day and a week.
+    pub contiguous_now: f64,
+    pub contiguous_after_hour: f64,
+    pub contiguous_after_day: f64,
+    pub contiguous_after_week: f64,
+}
+
+/// One file at one checkpoint.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct LayoutMoment {
+    /// CLOCK_MONOTONIC.
+    pub t_ns: u64,
+    pub file_id: u32,
+    pub checkpoint: String,
+    pub leaf_pages: u64,
+    pub file_bytes: u64,
+    pub free_bytes: u64,
+    pub contiguous_share: f64,
+    pub sequential_share: f64,
+    pub seeks: u64,
+    pub score: f64,
+    /// Leaves that are not where any leaf of the moment before was.
+    pub moved_leaf_pages: u64,
+}

@@ -1,0 +1,44 @@
+//! What a walk over a tree's internal pages finds.
+
+/// Where a block lies and what it must sum up to; every pointer in a file is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BlockAddress {
+    /// In the file, bytes; a multiple of the allocation unit, never 0.
+    pub offset: u64,
+    /// Bytes on disk, padding included; a multiple of the allocation unit.
+    pub length: u32,
+    /// CRC-32C.
+    pub checksum: u32,
+}
+
+/// What the parent says of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LeafKind {
+    /// May refer to overflow items.
+    Plain,
+    /// Known to hold no overflow items.
+    WithoutOverflow,
+    /// Removed by a truncation; the block still exists, and scans skip it.
+    Deleted,
+}
+
+/// One leaf page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Leaf {
+    /// In the file, bytes.
+    pub offset: u64,
+    /// Bytes on disk.
+    pub length: u32,
+    pub kind: LeafKind,
+}
+
+/// A tree as its internal pages describe it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tree {
+    /// In key order, deleted ones included.
+    pub leaves: Vec<Leaf>,
+    pub internal_pages: u64,
+    pub internal_bytes: u64,
+    /// Levels, leaves included: 1 for a tree that is a single leaf, 0 for an empty one.
+    pub depth: u32,
+}
