@@ -86,8 +86,8 @@ impl DataDirectory {
         let as_named = std::path::absolute(file).map_err(failed)?;
         let as_linked = file.canonicalize().map_err(failed)?;
         for path in [as_named, as_linked] {
-            let above = path.ancestors().skip(1).take(3);
-            for folder in above.filter(|folder| recognise::is_data_directory(folder)) {
+            let mut above = path.ancestors().skip(1).take(3);
+            if let Some(folder) = above.find(|folder| recognise::is_data_directory(folder)) {
                 let name = path.strip_prefix(folder).unwrap_or(&path);
                 let name = name.to_string_lossy().into_owned();
                 return Ok(Some((Self::open(folder, stop)?, name)));
@@ -226,7 +226,11 @@ impl DataDirectory {
                 });
             }
             restarts += 1;
-            gate.sleep(back_off(if changed { restarts } else { without_change * 2 }))?;
+            gate.sleep(back_off(if changed {
+                restarts
+            } else {
+                without_change * 2
+            }))?;
         }
     }
 
@@ -243,7 +247,9 @@ impl DataDirectory {
 
 /// 10, 20, 40 … 500 ms.
 fn back_off(time: u32) -> Duration {
-    BACK_OFF.saturating_mul(1 << (time - 1).min(16)).min(BACK_OFF_MAX)
+    BACK_OFF
+        .saturating_mul(1 << (time - 1).min(16))
+        .min(BACK_OFF_MAX)
 }
 
 #[cfg(test)]

@@ -62,7 +62,9 @@ impl DataFile {
     /// As long as it is now.
     pub(crate) fn bytes(&self) -> Result<u64, LayoutError> {
         let metadata = self.file.metadata();
-        Ok(metadata.map_err(|e| LayoutError::reading(&self.path, e))?.len())
+        Ok(metadata
+            .map_err(|e| LayoutError::reading(&self.path, e))?
+            .len())
     }
 
     /// Exactly these bytes in one read; [`LayoutError::ShortRead`] where the file ends earlier.
@@ -128,11 +130,30 @@ mod tests {
         assert_eq!(file.read(3, 4).unwrap(), b"3456");
         assert_eq!(file.bytes().unwrap(), 10);
         let short = file.read(8, 4).unwrap_err();
-        assert!(matches!(short, LayoutError::ShortRead { offset: 8, length: 4, .. }), "{short}");
-        assert!(matches!(file.read(0, u32::MAX), Err(LayoutError::ShortRead { .. })));
-        assert!(matches!(file.read(u64::MAX - 3, 2 << 20), Err(LayoutError::ShortRead { .. })));
+        assert!(
+            matches!(
+                short,
+                LayoutError::ShortRead {
+                    offset: 8,
+                    length: 4,
+                    ..
+                }
+            ),
+            "{short}"
+        );
+        assert!(matches!(
+            file.read(0, u32::MAX),
+            Err(LayoutError::ShortRead { .. })
+        ));
+        assert!(matches!(
+            file.read(u64::MAX - 3, 2 << 20),
+            Err(LayoutError::ShortRead { .. })
+        ));
         let error = DataFile::read_whole(&path, 9).unwrap_err();
-        assert!(matches!(error, LayoutError::TooLong { bytes: 10, .. }), "{error}");
+        assert!(
+            matches!(error, LayoutError::TooLong { bytes: 10, .. }),
+            "{error}"
+        );
     }
 
     #[test]

@@ -100,12 +100,16 @@ impl DeviceMap {
     /// Steps from one extent to the next, in file order, that go elsewhere on the device.
     pub fn breaks(&self) -> u64 {
         let pairs = self.extents.windows(2);
-        pairs.filter(|p| p[0].device_end() != p[1].device_offset).count() as u64
+        pairs
+            .filter(|p| p[0].device_end() != p[1].device_offset)
+            .count() as u64
     }
 
     /// The place of a byte of the file; `None` where it has none.
     pub fn device_offset(&self, file_offset: u64) -> Option<u64> {
-        let after = self.extents.partition_point(|e| e.file_offset <= file_offset);
+        let after = self
+            .extents
+            .partition_point(|e| e.file_offset <= file_offset);
         let extent = self.extents.get(after.checked_sub(1)?)?;
         let inside = file_offset - extent.file_offset;
         match extent.encoded {
@@ -243,7 +247,13 @@ mod tests {
     fn pairs_in_sequence_are_broken_where_the_device_is() {
         let map = map(&[raw(4096, 1 << 20, 8192, 0), raw(12_288, 1 << 30, 8192, 0)]);
         // In the file: three steps in sequence and one back. On the device the second jumps.
-        let leaves = [leaf(4096), leaf(8192), leaf(12_288), leaf(16_384), leaf(4096)];
+        let leaves = [
+            leaf(4096),
+            leaf(8192),
+            leaf(12_288),
+            leaf(16_384),
+            leaf(4096),
+        ];
         let summary = map.summary(&leaves, 131_072);
         assert_eq!(summary.broken_pairs_share, 1.0 / 3.0);
         assert_eq!((summary.extents, summary.breaks), (2, 1));

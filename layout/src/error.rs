@@ -59,7 +59,9 @@ pub enum LayoutError {
         "the metadata names a file {name:?}, which is no name below the data directory; it is not opened"
     )]
     UnsafeName { name: String },
-    #[error("the metadata has no file {file}: it was dropped, or created since the last checkpoint")]
+    #[error(
+        "the metadata has no file {file}: it was dropped, or created since the last checkpoint"
+    )]
     NotInMetadata { file: String },
     #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
     Damaged {
@@ -110,10 +112,8 @@ impl LayoutError {
     pub(crate) fn may_be_stale(&self) -> bool {
         match self {
             Self::Block { source, .. } => source.may_be_stale(),
-            Self::Missing { .. }
-            | Self::ShortRead { .. }
-            | Self::NotInMetadata { .. }
-            | Self::Turtle { .. } => true,
+            Self::Turtle { source, .. } => !is_refusal(source),
+            Self::Missing { .. } | Self::ShortRead { .. } | Self::NotInMetadata { .. } => true,
             _ => false,
         }
     }
@@ -133,13 +133,21 @@ impl LayoutError {
     /// Nothing but the key would help.
     pub fn is_encrypted(&self) -> bool {
         match self {
-            Self::Config { source, .. } => {
+            Self::Config { source, .. }
+            | Self::Turtle {
+                source: TurtleError::Metadata(source),
+                ..
+            } => {
                 matches!(source, FileConfigError::Refused(Refusal::Encrypted(_)))
             }
             Self::Block { source, .. } => source.fault == BlockFault::Encrypted,
             _ => false,
         }
     }
+}
+
+fn is_refusal(error: &TurtleError) -> bool {
+    matches!(error, TurtleError::Metadata(FileConfigError::Refused(_)))
 }
 
 /// The folder above `path` that may not be searched, else `path` itself.

@@ -25,9 +25,9 @@ pub(crate) struct RawExtent {
     pub(crate) logical: u64,
     pub(crate) physical: u64,
     pub(crate) length: u64,
-    reserved64: [u64; 2],
+    pub(crate) reserved64: [u64; 2],
     pub(crate) flags: u32,
-    reserved: [u32; 3],
+    pub(crate) reserved: [u32; 3],
 }
 
 /// `struct fiemap` with its array.
@@ -56,8 +56,7 @@ pub(crate) fn extents_from(file: &File, start: u64) -> io::Result<Vec<RawExtent>
     });
     // SAFETY: the ioctl reads the header and writes the header and at most `extent_count` extents;
     // the structure has room for as many, is laid out as the kernel's, and outlives the call.
-    let status =
-        unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *request) };
+    let status = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut *request) };
     if status != 0 {
         return Err(io::Error::last_os_error());
     }

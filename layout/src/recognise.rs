@@ -28,12 +28,20 @@ pub(crate) fn describe(path: &Path) -> String {
         return "it is empty".to_owned();
     }
     if let Some(above) = path.ancestors().skip(1).find(|p| is_data_directory(p)) {
-        return format!("it lies inside the data directory {}; name that", above.display());
+        return format!(
+            "it lies inside the data directory {}; name that",
+            above.display()
+        );
     }
-    let below = names.iter().find(|name| is_data_directory(&path.join(name)));
+    let below = names
+        .iter()
+        .find(|name| is_data_directory(&path.join(name)));
     if let Some(below) = below {
         let below = path.join(below);
-        return format!("the data directory {} lies inside it; name that", below.display());
+        return format!(
+            "the data directory {} lies inside it; name that",
+            below.display()
+        );
     }
     of_names(&names).to_owned()
 }
@@ -47,7 +55,9 @@ fn of_names(names: &[impl AsRef<OsStr>]) -> &'static str {
     let named = |wanted: &str| names.iter().any(|n| n.as_ref() == wanted);
     let ending = |wanted: &str| {
         let extension = |n| Path::new(n).extension();
-        names.iter().any(|n| extension(n.as_ref()) == Some(OsStr::new(wanted)))
+        names
+            .iter()
+            .any(|n| extension(n.as_ref()) == Some(OsStr::new(wanted)))
     };
     if ending("ns") && ending("0") {
         "it looks like MMAPv1, MongoDB's engine before WiredTiger, which stores no B-trees of pages"

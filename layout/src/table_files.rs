@@ -92,11 +92,14 @@ impl TableFiles {
             files.push(table_file(METADATA_FILE, snapshot, source, None));
         }
         // What the catalogue has and the metadata has not was created since the last checkpoint.
-        files.extend(known.into_iter().map(|(ident, name)| {
-            table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
-        }));
+        files.extend(
+            known.into_iter().map(|(ident, name)| {
+                table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
+            }),
+        );
         for file in &mut files {
-            if let (None, Some(&(documents, bytes))) = (&file.index, names.sizes.get(file.ident())) {
+            if let (None, Some(&(documents, bytes))) = (&file.index, names.sizes.get(file.ident()))
+            {
                 (file.documents, file.document_bytes) = (Some(documents), Some(bytes));
             }
         }
@@ -114,7 +117,8 @@ impl TableFiles {
     /// By name, file or ident, in this order; files also by their last component where that is unique,
     /// and by their path.
     pub(crate) fn find(&self, wanted: &str, directory: &Path) -> Result<&TableFile, LayoutError> {
-        let by = |matches: &dyn Fn(&TableFile) -> bool| self.files.iter().find(|file| matches(file));
+        let by =
+            |matches: &dyn Fn(&TableFile) -> bool| self.files.iter().find(|file| matches(file));
         let path = Path::new(wanted);
         let relative = path.strip_prefix(directory).unwrap_or(path);
         let found = by(&|f| f.namespace.as_deref() == Some(wanted) && f.index.is_none())
@@ -145,7 +149,12 @@ impl TableFiles {
             let name = name.to_lowercase();
             wanted.contains(&name) || !last.is_empty() && name.contains(last)
         };
-        let some: Vec<_> = names.iter().filter(similar).take(SUGGESTIONS).cloned().collect();
+        let some: Vec<_> = names
+            .iter()
+            .filter(similar)
+            .take(SUGGESTIONS)
+            .cloned()
+            .collect();
         match some.is_empty() {
             true => names.into_iter().take(SUGGESTIONS).collect(),
             false => some,

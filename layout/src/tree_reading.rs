@@ -1,13 +1,13 @@
 //! Reading a tree's pages off a file, level by level: ascending by offset, several at once.
 
 use std::path::{Component, Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
-use seekscope_wiredtiger::{BlockAddress, BlockError};
 use seekscope_wiredtiger::walk::TreeWalk;
+use seekscope_wiredtiger::{BlockAddress, BlockError};
 
 use crate::LayoutError;
 use crate::data_file::DataFile;

@@ -10,7 +10,6 @@ use seekscope_wiredtiger::{
 
 use crate::LayoutError;
 use crate::data_directory::DataDirectory;
-use crate::data_file::DataFile;
 use crate::gate::Gate;
 use crate::page_cache::Pages;
 use crate::snapshot::Snapshot;
@@ -184,7 +183,12 @@ impl WalkedFile {
     /// Splits the file's bytes up. A checkpoint's size leaves out its root.
     fn account(&mut self, cookie: &CheckpointCookie) {
         let length = |address: Option<BlockAddress>| address.map_or(0, |a| u64::from(a.length));
-        let leaf_bytes: u64 = self.tree.leaves.iter().map(|leaf| u64::from(leaf.length)).sum();
+        let leaf_bytes: u64 = self
+            .tree
+            .leaves
+            .iter()
+            .map(|leaf| u64::from(leaf.length))
+            .sum();
         let tree_bytes = leaf_bytes + self.tree.internal_bytes;
         let checkpoint_bytes = cookie.checkpoint_bytes.saturating_add(length(cookie.root));
         self.overflow_bytes = checkpoint_bytes.saturating_sub(tree_bytes);
