@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use seekscope_layout::{DataDirectory, WalkedFile, walk_lone};
+use seekscope_layout::{DataDirectory, WalkedFile};
 use seekscope_run::layout::{DataState, NameSource};
 use seekscope_wiredtiger::{Leaf, LeafKind};
 
@@ -75,7 +75,6 @@ fn agrees(engine: Engine) -> Counts {
         counts.deleted_leaves += deleted;
         counts.free_extents += walked.free.len();
         counts.largest_share_read = counts.largest_share_read.max(share_read(name, &walked));
-        alone(&directory, name, &walked);
     }
     assert_eq!(truth.keys().filter(|name| !listed.contains(name)).count(), 0);
     println!("{engine:?}: {counts:?}");
@@ -137,21 +136,6 @@ fn share_read(name: &str, walked: &WalkedFile) -> f64 {
     share
 }
 
-/// The same file without its directory.
-fn alone(directory: &Path, name: &str, within: &WalkedFile) {
-    let elsewhere = folder();
-    let copy = elsewhere.path().join(name);
-    std::fs::copy(directory.join(name), &copy).unwrap();
-    if within.checkpoint.is_none() {
-        assert!(walk_lone(&copy, &options()).is_err(), "{name}");
-        return;
-    }
-    let alone = walk_lone(&copy, &options()).unwrap();
-    assert_eq!(alone.tree, within.tree, "{name}");
-    assert_eq!(alone.free, within.free, "{name}");
-    assert_eq!(alone.compressor, within.compressor, "{name}");
-}
-
 /// Reading a stopped database leaves it as it was.
 #[test]
 fn nothing_is_changed() {
@@ -162,9 +146,6 @@ fn nothing_is_changed() {
     let found = DataDirectory::open(&directory, &RUNNING).unwrap();
     for table in found.tables() {
         walk(&found, &table.file);
-    }
-    for name in data_files(&directory) {
-        walk_lone(&directory.join(name), &options()).unwrap();
     }
     assert_eq!(inventory(&directory), before);
 }
