@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use seekscope_run::layout::{DataState, NameSource};
-use seekscope_wiredtiger::catalogue::Catalogue;
-use seekscope_wiredtiger::size_storer;
+use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
+use seekscope_wiredtiger::size_storer::{self, SIZE_STORER_FILE};
 
 use crate::LayoutError;
 use crate::data_file::DataFile;
@@ -17,7 +17,7 @@ use crate::live::server_is_running;
 use crate::page_cache::PageCache;
 use crate::recognise;
 use crate::snapshot::{Rows, Snapshot, Source};
-use crate::table_files::{CATALOGUE_FILE, Names, SIZES_FILE, TableFile, TableFiles};
+use crate::table_files::{Names, TableFile, TableFiles};
 
 /// A walk is begun anew at most this often.
 pub(crate) const RESTARTS_MAX: u32 = 10;
@@ -144,10 +144,17 @@ impl DataDirectory {
     fn read_names(&mut self, gate: &Gate<'_>) -> Result<Names, LayoutError> {
         let mut names = Names::default();
         if let Some(rows) = self.rows_if_readable(gate, CATALOGUE_FILE)? {
-            names.catalogue = Some(Catalogue::from_rows(rows));
+            let catalogue = Catalogue::from_rows(&rows);
+            if catalogue.unreadable > 0 {
+                self.unreadable_names.push(LayoutError::CatalogueEntries {
+                    path: self.path.join(CATALOGUE_FILE),
+                    entries: catalogue.unreadable,
+                });
+            }
+            names.catalogue = Some(catalogue);
         }
-        if let Some(rows) = self.rows_if_readable(gate, SIZES_FILE)? {
-            names.sizes = size_storer::parse(rows);
+        if let Some(rows) = self.rows_if_readable(gate, SIZE_STORER_FILE)? {
+            names.sizes = size_storer::parse(&rows);
         }
         Ok(names)
     }

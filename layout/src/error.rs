@@ -63,6 +63,8 @@ pub enum LayoutError {
         "the metadata has no file {file}: it was dropped, or created since the last checkpoint"
     )]
     NotInMetadata { file: String },
+    #[error("{}: {entries} entries are no documents; what they name is shown by file name", path.display())]
+    CatalogueEntries { path: PathBuf, entries: usize },
     #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
     Damaged {
         file: String,

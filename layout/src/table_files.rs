@@ -1,28 +1,25 @@
 //! The files of a data directory and what is in them: names from MongoDB's catalogue where there is
 //! one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use seekscope_run::layout::NameSource;
 use seekscope_wiredtiger::FileConfig;
-use seekscope_wiredtiger::catalogue::Catalogue;
+use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
+use seekscope_wiredtiger::size_storer::{SIZE_STORER_FILE, StoredSize};
 use seekscope_wiredtiger::turtle::METADATA_FILE;
 
 use crate::LayoutError;
 use crate::snapshot::Snapshot;
 
-/// MongoDB's list of collections and indexes.
-pub(crate) const CATALOGUE_FILE: &str = "_mdb_catalog.wt";
-/// MongoDB's counts of documents.
-pub(crate) const SIZES_FILE: &str = "sizeStorer.wt";
 /// Of WiredTiger or MongoDB themselves; read when named, but not listed.
 const OWN_FILES: [&str; 5] = [
     METADATA_FILE,
     "WiredTigerHS.wt",
     "WiredTigerLAS.wt",
     CATALOGUE_FILE,
-    SIZES_FILE,
+    SIZE_STORER_FILE,
 ];
 const SUGGESTIONS: usize = 5;
 
@@ -69,8 +66,8 @@ fn ident_of(file: &str) -> &str {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) catalogue: Option<Catalogue>,
-    /// Documents and their bytes by ident.
-    pub(crate) sizes: HashMap<String, (u64, u64)>,
+    /// By ident.
+    pub(crate) sizes: BTreeMap<String, StoredSize>,
 }
 
 /// All files, those of users first by name and then those of WiredTiger and MongoDB.
@@ -97,11 +94,10 @@ impl TableFiles {
                 table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
             }),
         );
-        for file in &mut files {
-            if let (None, Some(&(documents, bytes))) = (&file.index, names.sizes.get(file.ident()))
-            {
-                (file.documents, file.document_bytes) = (Some(documents), Some(bytes));
-            }
+        for file in files.iter_mut().filter(|file| file.index.is_none()) {
+            let size = names.sizes.get(file.ident());
+            file.documents = size.map(|size| size.documents);
+            file.document_bytes = size.map(|size| size.document_bytes);
         }
         let is_own = |file: &TableFile| OWN_FILES.contains(&file.file.as_str());
         files.sort_by_cached_key(|file| (is_own(file), file.name(), file.file.clone()));
@@ -170,8 +166,9 @@ fn known_idents(names: &Names) -> BTreeMap<String, Name> {
     for collection in names.catalogue.iter().flat_map(|c| &c.collections) {
         let namespace = &collection.namespace;
         known.insert(collection.ident.clone(), (namespace.clone(), None));
-        for (index, ident) in &collection.indexes {
-            known.insert(ident.clone(), (namespace.clone(), Some(index.clone())));
+        for index in &collection.indexes {
+            let name = (namespace.clone(), Some(index.name.clone()));
+            known.insert(index.ident.clone(), name);
         }
     }
     known

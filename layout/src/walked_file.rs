@@ -159,7 +159,7 @@ pub(crate) fn walk_checkpoint(
     }
     if let Some(avail) = cookie.avail {
         let bytes = reader.block(&avail)?;
-        let list = ExtentList::parse(&avail, &bytes, format, file_bytes);
+        let list = ExtentList::parse(&avail, &bytes, file_bytes);
         walked.free = list.map_err(|source| reader.block_error(source))?.extents;
     }
     walked.account(&cookie);
