@@ -1,0 +1,17 @@
+//! Files made by real WiredTiger engines of three releases, and what those engines say of them. The
+//! engines are installed by `./x test`; without them these tests fail.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    unreachable_pub,
+    reason = "all of this is test code"
+)]
+
+mod engines;
+mod real_wiredtiger;
+mod verify_output;
+mod walking;
