@@ -8,6 +8,7 @@
 //!
 //! All input is hostile: lengths are bounded by what holds them, memory by constants that say why.
 
+pub mod accounting;
 mod address;
 pub mod block;
 mod block_map;
@@ -26,6 +27,7 @@ pub mod tree;
 pub mod turtle;
 pub mod walk;
 
+pub use accounting::Accounting;
 pub use block::{BlockError, BlockFault, BlockFormat, Compressor};
 pub use catalogue::Catalogue;
 pub use checkpoint::{Checkpoint, CheckpointCookie};
