@@ -9,4 +9,5 @@
 )]
 
 mod directory;
+mod lone;
 mod mongod;
