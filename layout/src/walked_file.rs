@@ -30,6 +30,18 @@ pub struct WalkOptions<'a> {
     pub keep_pages: bool,
 }
 
+/// How a tree's root was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeSource {
+    /// The data directory's metadata names it.
+    Metadata,
+    /// The newest description of a checkpoint inside the file itself (MongoDB from 4.2 on).
+    OwnDescription,
+    /// The newest internal page that nothing points at and below which all is there: a guess, and the
+    /// compressor with it.
+    Orphan,
+}
+
 /// What a walk found; every page it is made of was checked against what its parent says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WalkedFile {
@@ -37,6 +49,7 @@ pub struct WalkedFile {
     pub tree: Tree,
     /// Free for reuse, ascending by offset, touching ones joined.
     pub free: Vec<Extent>,
+    pub source: TreeSource,
     /// `None`: the file has never been written by a checkpoint. Names, times and orders are unknown
     /// (empty, 0) where a lone file's tree was found by its pages.
     pub checkpoint: Option<Checkpoint>,
@@ -138,6 +151,7 @@ pub(crate) fn walk_checkpoint(
     let mut walked = WalkedFile {
         tree: Tree::default(),
         free: Vec::new(),
+        source: TreeSource::Metadata,
         checkpoint,
         allocation_bytes: format.allocation_bytes,
         compressor: format.compressor,

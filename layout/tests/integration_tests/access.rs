@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use seekscope_layout::{DataDirectory, LayoutError, WalkOptions, WalkedFile};
+use seekscope_layout::{
+    DataDirectory, LayoutError, TreeSource, WalkOptions, WalkedFile, walk_lone,
+};
 use seekscope_run::layout::{DataState, NameSource};
 use serde_json::Value;
 
@@ -419,4 +421,43 @@ fn a_request_to_stop_is_heard_while_reading_slowly() {
         DataDirectory::open(folder.path(), &stop),
         Err(LayoutError::Interrupted)
     ));
+}
+
+/// Without their directory the files lead to the same trees; single leaves of old releases cannot be
+/// found.
+#[test]
+fn lone_files_are_read_like_those_of_a_directory() {
+    let mut guessed = 0;
+    for name in NAMES {
+        let real = RealDirectory::unpack(name);
+        let directory = real.open();
+        for table in directory.tables() {
+            let walked = directory.walk(table, &options(4)).unwrap();
+            match walk_lone(&real.file(&table.file), &options(4)) {
+                Ok(lone) => {
+                    assert_eq!(leaves(&lone), leaves(&walked), "{name}/{}", table.file);
+                    assert!(lone.bytes_read >= walked.file_bytes);
+                    if lone.source == TreeSource::OwnDescription {
+                        assert_eq!(lone.free, walked.free, "{}", table.file);
+                        assert_eq!(lone.overflow_bytes, walked.overflow_bytes);
+                    } else {
+                        assert_ne!(name, "snappy42");
+                        guessed += 1;
+                    }
+                }
+                Err(error) => {
+                    assert!(
+                        matches!(error, LayoutError::NothingRecovered { .. }),
+                        "{error}"
+                    );
+                    assert!(
+                        walked.tree.leaves.len() < 2,
+                        "{name}/{}: {error}",
+                        table.file
+                    );
+                }
+            }
+        }
+    }
+    assert!(guessed > 0);
 }

@@ -3,4 +3,5 @@
 
 mod access;
 mod made_tree;
+mod read_only;
 mod real_directory;
