@@ -1,4 +1,5 @@
-//! Files made by real WiredTiger engines of three releases, and what those engines say of them. The
+//! Data directories read from disk: files of real servers, files made by real WiredTiger engines of
+//! three releases, and what those engines say of them; made ones for what real ones do not show. The
 //! engines are installed by `./x test`; without them these tests fail.
 
 #![allow(
@@ -11,7 +12,11 @@
     reason = "all of this is test code"
 )]
 
+mod access;
 mod engines;
+mod made_tree;
+mod read_only;
+mod real_directory;
 mod real_wiredtiger;
 mod verify_output;
 mod walking;
