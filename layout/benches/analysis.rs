@@ -26,7 +26,10 @@ const ORDERS: [(&str, f64); 3] = [("ordered", 0.0), ("a tenth moved", 0.1), ("sh
 const ANALYSES: [&str; 3] = ["order", "strip", "prediction"];
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
     if let [count, order, analysis] = &arguments[..] {
         measure(count.parse().unwrap(), order.parse().unwrap(), analysis);
         return;
@@ -53,7 +56,9 @@ fn measure(count: u64, order: usize, analysis: &str) {
         let before = cpu_s();
         match analysis {
             "order" => drop(std::hint::black_box(scan_order(&leaves, WINDOW_BYTES))),
-            "strip" => drop(std::hint::black_box(Strip::of(&leaves, file_bytes, 120, 40))),
+            "strip" => drop(std::hint::black_box(Strip::of(
+                &leaves, file_bytes, 120, 40,
+            ))),
             _ => {
                 let model = typical_disks::hdd().model;
                 let options = ScanOptions::with_memory(16 << 30);
@@ -90,7 +95,10 @@ fn cpu_s() -> f64 {
 
 fn peak_mb() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmHWM"))
+        .unwrap();
     let kib: f64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     kib * 1024.0 / 1e6
 }

@@ -1,0 +1,193 @@
+//! Cells of row-store pages (`src/include/cell.h`, `src/include/cell_inline.h`).
+
+use crate::bytes::{ByteReader, DecodeError};
+
+/// A longer key or value is longer than what a short cell can say by at least this.
+const LENGTH_BIAS: u64 = 64;
+const SECOND_DESCRIPTOR: u8 = 0x08;
+const VALUE_64: u8 = 0x04;
+/// In the second descriptor: the numbers that follow it.
+const WINDOW_NUMBERS: u8 = 0x7E;
+/// In the second descriptor: a stop time or transaction, so the value is deleted.
+const WINDOW_STOP: u8 = 0x50;
+
+/// One cell, as far as it is understood without the rest of the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cell<'a> {
+    /// The key is the first `prefix` bytes of the previous one and `suffix`.
+    Key {
+        prefix: u8,
+        suffix: &'a [u8],
+    },
+    /// The cookie of the page that holds the key.
+    OverflowKey {
+        cookie: &'a [u8],
+    },
+    Address {
+        kind: AddressKind,
+        cookie: &'a [u8],
+    },
+    Value {
+        bytes: &'a [u8],
+        deleted: bool,
+    },
+    /// The same value as the cell `back` bytes before this one.
+    CopiedValue {
+        back: u64,
+        deleted: bool,
+    },
+    OverflowValue {
+        cookie: &'a [u8],
+        deleted: bool,
+    },
+}
+
+/// What an address cell points at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AddressKind {
+    Internal,
+    Leaf,
+    LeafWithoutOverflow,
+    DeletedLeaf,
+}
+
+impl<'a> Cell<'a> {
+    /// Reads the next cell. `fast_truncate`: the page says that cells of deleted leaves carry who
+    /// deleted them.
+    pub(crate) fn read(
+        reader: &mut ByteReader<'a>,
+        fast_truncate: bool,
+    ) -> Result<Cell<'a>, DecodeError> {
+        let start = *reader;
+        let descriptor = reader.byte()?;
+        let short_length = u64::from(descriptor >> 2);
+        match descriptor & 0x03 {
+            0x01 => {
+                return Ok(Cell::Key {
+                    prefix: 0,
+                    suffix: reader.take(short_length)?,
+                });
+            }
+            0x02 => {
+                let prefix = reader.byte()?;
+                return Ok(Cell::Key {
+                    prefix,
+                    suffix: reader.take(short_length)?,
+                });
+            }
+            0x03 => {
+                let bytes = reader.take(short_length)?;
+                return Ok(Cell::Value {
+                    bytes,
+                    deleted: false,
+                });
+            }
+            _ => {}
+        }
+        match descriptor >> 4 {
+            kind @ 0..=3 => address(reader, descriptor, address_kind(kind), fast_truncate),
+            5 => Ok(Cell::Key {
+                prefix: 0,
+                suffix: biased(reader)?,
+            }),
+            6 | 12 => Ok(Cell::OverflowKey {
+                cookie: counted(reader)?,
+            }),
+            7 => {
+                let prefix = reader.byte()?;
+                Ok(Cell::Key {
+                    prefix,
+                    suffix: biased(reader)?,
+                })
+            }
+            kind @ 8..=11 => value(reader, descriptor, kind),
+            _ => Err(start.error("a cell has an unknown type")),
+        }
+    }
+}
+
+/// Of the low four types.
+fn address_kind(kind: u8) -> AddressKind {
+    match kind {
+        1 => AddressKind::Internal,
+        2 => AddressKind::Leaf,
+        3 => AddressKind::LeafWithoutOverflow,
+        _ => AddressKind::DeletedLeaf,
+    }
+}
+
+fn counted<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
+    let length = reader.varint()?;
+    reader.take(length)
+}
+
+fn biased<'a>(reader: &mut ByteReader<'a>) -> Result<&'a [u8], DecodeError> {
+    let length = reader.varint()?;
+    reader.take(length.saturating_add(LENGTH_BIAS))
+}
+
+/// Skips the time window, if there is one; true if it says that the item is deleted.
+fn window(reader: &mut ByteReader<'_>, descriptor: u8) -> Result<bool, DecodeError> {
+    if descriptor & SECOND_DESCRIPTOR == 0 {
+        return Ok(false);
+    }
+    let flags = reader.byte()?;
+    if flags & !(WINDOW_NUMBERS | 0x01) != 0 {
+        return Err(reader.error("a cell's time window has unknown flags"));
+    }
+    for _ in 0..(flags & WINDOW_NUMBERS).count_ones() {
+        reader.varint()?;
+    }
+    Ok(flags & WINDOW_STOP != 0)
+}
+
+fn address<'a>(
+    reader: &mut ByteReader<'a>,
+    descriptor: u8,
+    kind: AddressKind,
+    fast_truncate: bool,
+) -> Result<Cell<'a>, DecodeError> {
+    window(reader, descriptor)?;
+    if kind == AddressKind::DeletedLeaf && fast_truncate {
+        // Transaction, timestamp, durable timestamp.
+        for _ in 0..3 {
+            reader.varint()?;
+        }
+    }
+    if descriptor & VALUE_64 != 0 {
+        reader.varint()?;
+    }
+    Ok(Cell::Address {
+        kind,
+        cookie: counted(reader)?,
+    })
+}
+
+fn value<'a>(
+    reader: &mut ByteReader<'a>,
+    descriptor: u8,
+    kind: u8,
+) -> Result<Cell<'a>, DecodeError> {
+    let deleted = window(reader, descriptor)?;
+    if descriptor & VALUE_64 != 0 {
+        reader.varint()?;
+    }
+    match kind {
+        8 if descriptor & (SECOND_DESCRIPTOR | VALUE_64) == 0 => Ok(Cell::Value {
+            bytes: biased(reader)?,
+            deleted,
+        }),
+        8 => Ok(Cell::Value {
+            bytes: counted(reader)?,
+            deleted,
+        }),
+        9 => Ok(Cell::CopiedValue {
+            back: reader.varint()?,
+            deleted,
+        }),
+        _ => Ok(Cell::OverflowValue {
+            cookie: counted(reader)?,
+            deleted,
+        }),
+    }
+}

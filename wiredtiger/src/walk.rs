@@ -1,0 +1,380 @@
+//! Walking a tree level by level: [`TreeWalk::wanted`] names the blocks of the present level, whoever
+//! does the reading supplies them in any order, and the next level follows from them.
+
+use std::collections::HashMap;
+
+use crate::block::{BlockError, BlockFault, BlockFormat, CheckedBlock, PageKind};
+use crate::block_map::BlockMap;
+use crate::cells::AddressKind;
+use crate::pages::{self, Child, Item, Row, RowBudget};
+use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
+
+/// What a walk reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Visit {
+    /// Internal pages only: a thousandth of the file.
+    InternalPages,
+    /// Leaves and overflow pages as well.
+    Rows,
+}
+
+/// Key and value.
+pub type KeyValue = (Vec<u8>, Vec<u8>);
+
+/// No real tree is deeper; 5 levels span terabytes.
+pub const MAX_DEPTH: u32 = 32;
+/// A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about 400 MB at the most;
+/// with leaves of 32 KiB this is a file of 512 GiB.
+pub const MAX_LEAVES: u64 = 16 << 20;
+/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more.
+pub const MAX_INTERNAL_PAGES: u64 = 1 << 20;
+
+/// A walk under way.
+#[derive(Debug)]
+pub struct TreeWalk {
+    format: BlockFormat,
+    visit: Visit,
+    blocks: BlockMap,
+    budget: RowBudget,
+    /// The tree as far as it is known, in key order.
+    pieces: Vec<Piece>,
+    /// Ascending by offset; those before `supplied` have been supplied.
+    wanted: Vec<BlockAddress>,
+    supplied: usize,
+    /// Where the wanted blocks belong, by offset.
+    places: HashMap<u64, Place>,
+    leaves: u64,
+    internal_pages: u64,
+    internal_bytes: u64,
+    /// Of the wanted pages; the root's is 1.
+    level: u32,
+    /// Levels known to exist.
+    depth: u32,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Page(BlockAddress, Expected),
+    /// A page's children, once it has been supplied; never nested.
+    Children(Vec<Piece>),
+    Leaves(Vec<PackedLeaf>),
+    Rows(Leaf, Vec<Row>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expected {
+    /// The root is not told apart by whoever points at it.
+    Root,
+    Internal,
+    Leaf(LeafKind),
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Page { piece: usize },
+    Key { piece: usize, row: usize },
+    Value { piece: usize, row: usize },
+}
+
+/// Offset in units (29 bits, see [`BlockMap::MAX_UNITS`]), length in units (32 bits), kind.
+#[derive(Debug, Clone, Copy)]
+struct PackedLeaf(u64);
+
+impl PackedLeaf {
+    fn pack(leaf: &Leaf, allocation_bytes: u32) -> PackedLeaf {
+        let unit = u64::from(allocation_bytes);
+        let kind = match leaf.kind {
+            LeafKind::Plain => 0,
+            LeafKind::WithoutOverflow => 1,
+            LeafKind::Deleted => 2,
+        };
+        PackedLeaf((leaf.offset / unit) << 34 | (u64::from(leaf.length) / unit) << 2 | kind)
+    }
+
+    fn unpack(self, allocation_bytes: u32) -> Leaf {
+        let unit = u64::from(allocation_bytes);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it was packed from 32 bits"
+        )]
+        let length_units = (self.0 >> 2) as u32;
+        Leaf {
+            offset: (self.0 >> 34) * unit,
+            length: length_units.wrapping_mul(allocation_bytes),
+            kind: match self.0 & 3 {
+                0 => LeafKind::Plain,
+                1 => LeafKind::WithoutOverflow,
+                _ => LeafKind::Deleted,
+            },
+        }
+    }
+}
+
+impl TreeWalk {
+    /// Starts at `root`. `file_bytes` is the file's size as the checkpoint knows it; no block may
+    /// lie beyond. An error if the root does.
+    pub fn new(
+        root: BlockAddress,
+        format: BlockFormat,
+        file_bytes: u64,
+        visit: Visit,
+    ) -> Result<TreeWalk, BlockError> {
+        let mut walk = TreeWalk {
+            format,
+            visit,
+            blocks: BlockMap::new(format.allocation_bytes, file_bytes),
+            budget: RowBudget::new(),
+            pieces: vec![Piece::Page(root, Expected::Root)],
+            wanted: Vec::new(),
+            supplied: 0,
+            places: HashMap::new(),
+            leaves: 0,
+            internal_pages: 0,
+            internal_bytes: 0,
+            level: 0,
+            depth: 1,
+        };
+        walk.blocks.claim(&root)?;
+        walk.want_next_level()?;
+        Ok(walk)
+    }
+
+    /// The blocks of the present level that have not been supplied yet, ascending by offset. Empty
+    /// when the walk is complete.
+    #[must_use]
+    pub fn wanted(&self) -> &[BlockAddress] {
+        self.wanted.get(self.supplied..).unwrap_or_default()
+    }
+
+    /// Hands over the bytes of a wanted block: as many as there were to read. When the last one of
+    /// a level has come, [`TreeWalk::wanted`] names the next level. After an error the walk is of no
+    /// more use.
+    pub fn supply(&mut self, address: &BlockAddress, bytes: &[u8]) -> Result<(), BlockError> {
+        let found = self.wanted().binary_search(address);
+        let at = self.supplied + found.map_err(|_| address.error(BlockFault::NotWanted))?;
+        let place = self.places.get(&address.offset).copied();
+        let place = place.ok_or_else(|| address.error(BlockFault::NotWanted))?;
+        let block = CheckedBlock::check(address, bytes)?;
+        match place {
+            Place::Page { piece } => self.page(piece, &block)?,
+            Place::Key { .. } | Place::Value { .. } => self.overflow(place, &block)?,
+        }
+        // Nearly in order, so this moves next to nothing.
+        self.wanted[self.supplied..=at].rotate_right(1);
+        self.supplied += 1;
+        if self.wanted().is_empty() {
+            self.want_next_level()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The tree, once nothing is wanted any more.
+    pub fn finish(self) -> Result<Tree, BlockError> {
+        self.result().map(|(tree, _)| tree)
+    }
+
+    /// The rows in key order of a walk that visits them, once nothing is wanted any more.
+    pub fn rows(self) -> Result<Vec<KeyValue>, BlockError> {
+        self.result().map(|(_, rows)| rows)
+    }
+
+    fn result(self) -> Result<(Tree, Vec<KeyValue>), BlockError> {
+        if let Some(missing) = self.wanted().first() {
+            return Err(missing.error(BlockFault::NotSupplied));
+        }
+        let leaves = usize::try_from(self.leaves).unwrap_or_default();
+        let mut tree = Tree {
+            leaves: Vec::with_capacity(leaves),
+            internal_pages: self.internal_pages,
+            internal_bytes: self.internal_bytes,
+            depth: self.depth,
+        };
+        let mut rows = Vec::new();
+        for piece in self.pieces {
+            match piece {
+                Piece::Leaves(packed) => {
+                    let unit = self.format.allocation_bytes;
+                    tree.leaves
+                        .extend(packed.into_iter().map(|leaf| leaf.unpack(unit)));
+                }
+                Piece::Rows(leaf, page) => {
+                    tree.leaves.push(leaf);
+                    rows.extend(page.into_iter().filter_map(Row::into_bytes));
+                }
+                Piece::Page(address, _) => return Err(address.error(BlockFault::NotSupplied)),
+                Piece::Children(_) => {}
+            }
+        }
+        Ok((tree, rows))
+    }
+
+    fn page(&mut self, piece: usize, block: &CheckedBlock<'_>) -> Result<(), BlockError> {
+        let Some(&Piece::Page(_, expected)) = self.pieces.get(piece) else {
+            return Err(block.error(BlockFault::NotWanted));
+        };
+        self.pieces[piece] = match (block.kind, expected) {
+            (PageKind::Internal, Expected::Root | Expected::Internal) => self.children(block)?,
+            (PageKind::Leaf, Expected::Root) => self.leaf(block, LeafKind::Plain)?,
+            (PageKind::Leaf, Expected::Leaf(kind)) => self.leaf(block, kind)?,
+            (_, Expected::Leaf(_)) => return Err(block.wrong_type("a leaf (7)")),
+            (_, Expected::Internal) => return Err(block.wrong_type("an internal page (6)")),
+            (_, Expected::Root) => return Err(block.wrong_type("a root (6 or 7)")),
+        };
+        Ok(())
+    }
+
+    fn leaf(&mut self, block: &CheckedBlock<'_>, kind: LeafKind) -> Result<Piece, BlockError> {
+        let leaf = Leaf {
+            offset: block.address.offset,
+            length: block.address.length,
+            kind,
+        };
+        self.count_leaf(&block.address)?;
+        let unit = self.format.allocation_bytes;
+        if self.visit == Visit::InternalPages {
+            return Ok(Piece::Leaves(vec![PackedLeaf::pack(&leaf, unit)]));
+        }
+        let image = block.image(self.format.compressor)?;
+        let rows = pages::rows(block, &image, unit, &mut self.budget);
+        Ok(Piece::Rows(leaf, rows.map_err(|fault| block.error(fault))?))
+    }
+
+    fn children(&mut self, block: &CheckedBlock<'_>) -> Result<Piece, BlockError> {
+        self.internal_pages += 1;
+        self.internal_bytes += u64::from(block.address.length);
+        if self.internal_pages > MAX_INTERNAL_PAGES {
+            let (limit, what) = (MAX_INTERNAL_PAGES, "internal pages");
+            return Err(block.error(BlockFault::TooMany { limit, what }));
+        }
+        if self.level >= MAX_DEPTH {
+            return Err(block.error(BlockFault::TooDeep(MAX_DEPTH)));
+        }
+        self.depth = self.level + 1;
+        let image = block.image(self.format.compressor)?;
+        let mut children = Vec::new();
+        // Half the cells are addresses, of ten bytes and more.
+        let mut leaves = Vec::with_capacity(image.len() / 16);
+        pages::for_each_child(block, &image, self.format.allocation_bytes, |child| {
+            self.blocks.claim(&child.address)?;
+            self.child(child, &mut leaves, &mut children)
+        })?;
+        end_run(&mut leaves, &mut children);
+        Ok(Piece::Children(children))
+    }
+
+    fn child(
+        &mut self,
+        child: Child,
+        leaves: &mut Vec<PackedLeaf>,
+        children: &mut Vec<Piece>,
+    ) -> Result<(), BlockError> {
+        let address = child.address;
+        let kind = match child.kind {
+            AddressKind::Internal => {
+                end_run(leaves, children);
+                children.push(Piece::Page(address, Expected::Internal));
+                return Ok(());
+            }
+            AddressKind::Leaf => LeafKind::Plain,
+            AddressKind::LeafWithoutOverflow => LeafKind::WithoutOverflow,
+            AddressKind::DeletedLeaf => LeafKind::Deleted,
+        };
+        if self.visit == Visit::Rows && kind != LeafKind::Deleted {
+            end_run(leaves, children);
+            children.push(Piece::Page(address, Expected::Leaf(kind)));
+            return Ok(());
+        }
+        self.count_leaf(&address)?;
+        let leaf = Leaf {
+            offset: address.offset,
+            length: address.length,
+            kind,
+        };
+        leaves.push(PackedLeaf::pack(&leaf, self.format.allocation_bytes));
+        Ok(())
+    }
+
+    fn count_leaf(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
+        self.leaves += 1;
+        if self.leaves > MAX_LEAVES {
+            let (limit, what) = (MAX_LEAVES, "leaves");
+            return Err(address.error(BlockFault::TooMany { limit, what }));
+        }
+        Ok(())
+    }
+
+    fn overflow(&mut self, place: Place, block: &CheckedBlock<'_>) -> Result<(), BlockError> {
+        let item = overflow_item(&mut self.pieces, place);
+        let (PageKind::Overflow, Some(item)) = (block.kind, item) else {
+            return Err(block.wrong_type("an overflow item (5)"));
+        };
+        let image = block.image(self.format.compressor)?;
+        let bytes = pages::overflow_bytes(block, &image, &mut self.budget);
+        *item = Item::Bytes(bytes.map_err(|fault| block.error(fault))?);
+        Ok(())
+    }
+
+    /// Puts the supplied pages' children in their place and looks what has become known to exist.
+    fn want_next_level(&mut self) -> Result<(), BlockError> {
+        self.level += 1;
+        let mut pieces = Vec::with_capacity(self.pieces.len());
+        for piece in std::mem::take(&mut self.pieces) {
+            match piece {
+                Piece::Children(children) => pieces.extend(children),
+                other => pieces.push(other),
+            }
+        }
+        self.pieces = pieces;
+        self.places.clear();
+        self.wanted.clear();
+        self.supplied = 0;
+        for (piece, known) in self.pieces.iter().enumerate() {
+            match known {
+                Piece::Page(address, _) => {
+                    self.wanted.push(*address);
+                    self.places.insert(address.offset, Place::Page { piece });
+                }
+                Piece::Rows(_, rows) => {
+                    for (address, place) in overflow_places(piece, rows) {
+                        self.blocks.claim(&address)?;
+                        self.wanted.push(address);
+                        self.places.insert(address.offset, place);
+                    }
+                }
+                Piece::Leaves(_) | Piece::Children(_) => {}
+            }
+        }
+        self.wanted.sort_unstable();
+        Ok(())
+    }
+}
+
+fn end_run(leaves: &mut Vec<PackedLeaf>, children: &mut Vec<Piece>) {
+    if !leaves.is_empty() {
+        let mut run = std::mem::take(leaves);
+        run.shrink_to_fit();
+        children.push(Piece::Leaves(run));
+    }
+}
+
+fn overflow_places(piece: usize, rows: &[Row]) -> impl Iterator<Item = (BlockAddress, Place)> {
+    rows.iter().enumerate().flat_map(move |(row, items)| {
+        let address = |item: &Item| match item {
+            Item::Overflow(address) => Some(*address),
+            Item::Bytes(_) => None,
+        };
+        let key = address(&items.key).map(|address| (address, Place::Key { piece, row }));
+        let value = address(&items.value).map(|address| (address, Place::Value { piece, row }));
+        key.into_iter().chain(value)
+    })
+}
+
+fn overflow_item(pieces: &mut [Piece], place: Place) -> Option<&mut Item> {
+    let (Place::Page { piece } | Place::Key { piece, .. } | Place::Value { piece, .. }) = place;
+    match (pieces.get_mut(piece)?, place) {
+        (Piece::Rows(_, rows), Place::Key { row, .. }) => Some(&mut rows.get_mut(row)?.key),
+        (Piece::Rows(_, rows), Place::Value { row, .. }) => Some(&mut rows.get_mut(row)?.value),
+        _ => None,
+    }
+}
