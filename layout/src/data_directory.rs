@@ -33,7 +33,7 @@ pub struct DataDirectory {
     path: PathBuf,
     /// A guess that only words errors; see `live.rs`.
     pub state: DataState,
-    /// Of the engine, e.g. "11.3.0".
+    /// Of the engine, e.g. "11.3.0"; `None` where the directory does not say, as copied backups do.
     pub wiredtiger_version: Option<String>,
     pub names: NameSource,
     /// Why MongoDB's catalogue or counts could not be used, where they are there.

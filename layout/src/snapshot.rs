@@ -56,7 +56,7 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) source: Source,
-    /// Of WiredTiger, e.g. "11.3.0".
+    /// Of WiredTiger, e.g. "11.3.0"; copied backups do not say.
     pub(crate) version: Option<String>,
     pub(crate) metadata: Metadata,
     /// Of the metadata's own file, which a backup does not list.
@@ -81,7 +81,11 @@ impl Snapshot {
             let metadata = Metadata::from_backup(&text).map_err(malformed(name))?;
             return Ok(Self {
                 source,
-                version: metadata.version.clone(),
+                // Backups do not say, but the server that has one under way has a turtle, too.
+                version: metadata
+                    .version
+                    .clone()
+                    .or_else(|| turtle_version(directory)),
                 metadata,
                 metadata_config: None,
             });
@@ -119,6 +123,11 @@ impl Snapshot {
     ) -> Result<Rows, LayoutError> {
         rows(directory, file, &self.config(file)?, gate, cache)
     }
+}
+
+fn turtle_version(directory: &Path) -> Option<String> {
+    let text = DataFile::read_whole(&directory.join("WiredTiger.turtle"), TURTLE_BYTES_MAX);
+    Turtle::parse(&text.ok()?).ok()?.version
 }
 
 /// None for an empty table.
