@@ -12,7 +12,7 @@ use seekscope_wiredtiger::walk::{KeyValue, TreeWalk, Visit};
 use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::gate::Gate;
-use crate::page_cache::PageCache;
+use crate::page_cache::{PageCache, WalkPages};
 use crate::tree_reading::{TreeReader, path_of};
 
 /// A turtle has a kilobyte or two.
@@ -150,7 +150,8 @@ fn rows(
     let walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::Rows);
     let mut walk = walk.map_err(failed)?;
     // Kept always: a server that moves on makes this be read again and again, and it is small.
-    let mut reader = TreeReader::new(file, gate, cache.take(name)).keeping_pages(true);
+    let pages = WalkPages::new(cache.take(name), true);
+    let mut reader = TreeReader::new(file, gate, pages);
     let supplied = reader.supply(&mut walk);
     cache.keep(name, reader.into_pages(supplied.is_ok()));
     supplied?;

@@ -310,7 +310,7 @@ fn damage_is_named_by_file_offset_and_reason() {
     fs::remove_file(real.file(name)).unwrap();
     let error = walk(&directory, name).unwrap_err();
     assert!(
-        matches!(&error, LayoutError::Missing { path } if path.ends_with(name)),
+        matches!(&error, LayoutError::Vanished { path } if path.ends_with(name)),
         "{error}"
     );
 }
