@@ -6,6 +6,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::cast_possible_truncation,
     clippy::print_stdout,
     clippy::print_stderr,
     unreachable_pub,
@@ -13,6 +14,7 @@
 )]
 
 mod access;
+mod damaged_directory;
 mod engines;
 mod made_tree;
 mod read_only;
