@@ -262,6 +262,14 @@ impl<'a> CheckedBlock<'a> {
         })
     }
 
+    /// All of a block that is never compressed.
+    pub(crate) fn uncompressed(&self) -> Result<&'a [u8], BlockError> {
+        if self.header.page_flags & PAGE_COMPRESSED != 0 || self.address.length > MAX_IMAGE_BYTES {
+            return Err(self.error(BlockFault::ImageSize(self.header.image_bytes)));
+        }
+        Ok(self.bytes)
+    }
+
     /// The page's image, decompressed if need be. Its length is what the header says.
     pub fn image(&self, compressor: Compressor) -> Result<Cow<'a, [u8]>, BlockError> {
         let wanted = self.header.image_bytes;

@@ -2,7 +2,7 @@
 //! (`src/block/block_ext.c`). From MongoDB 4.2 on, the list of the free ones ends in a description of
 //! its checkpoint (`src/block/block_ckpt_scan.c`), with which a lone file can be read.
 
-use crate::block::{BlockError, BlockFault, BlockFormat, CheckedBlock, HEADER_BYTES, PageKind};
+use crate::block::{BlockError, BlockFault, CheckedBlock, HEADER_BYTES, PageKind};
 use crate::bytes::{ByteReader, DecodeError};
 use crate::tree::BlockAddress;
 
@@ -52,21 +52,14 @@ impl ExtentList {
     pub fn parse(
         address: &BlockAddress,
         bytes: &[u8],
-        format: BlockFormat,
         file_bytes: u64,
     ) -> Result<ExtentList, BlockError> {
         let block = CheckedBlock::check(address, bytes)?;
         if block.kind != PageKind::ExtentList {
             return Err(block.wrong_type("a list of extents (1)"));
         }
-        let image = block.image(format.compressor)?;
-        let end = HEADER_BYTES + block.header.entries as usize;
-        let data = image.get(..end).ok_or_else(|| {
-            block.error(DecodeError {
-                at: end,
-                reason: "the list is longer than its page",
-            })
-        })?;
+        // What its header says of lengths ends before the checkpoint that may follow.
+        let data = block.uncompressed()?;
         let mut list = decode(data, file_bytes).map_err(|fault| block.error(fault))?;
         list.extents = without(merged(list.extents), address);
         Ok(list)

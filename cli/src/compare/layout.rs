@@ -28,11 +28,7 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     output::print(&comparison_terminal(&comparison, width))
 }
 
-fn pairs<'a>(
-    first: &'a Run,
-    second: &'a Run,
-    args: &CompareArgs,
-) -> Result<Vec<PairedFiles<'a>>> {
+fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<PairedFiles<'a>>> {
     let before = &layout_of(&first.1, &args.first)?.files;
     let after = &layout_of(&second.1, &args.second)?.files;
     let mut pairs = Vec::new();
@@ -47,7 +43,9 @@ fn pairs<'a>(
             },
         });
     }
-    let only_after = after.iter().filter(|new| !before.iter().any(|old| key(old) == key(new)));
+    let only_after = after
+        .iter()
+        .filter(|new| !before.iter().any(|old| key(old) == key(new)));
     pairs.extend(only_after.map(|new| PairedFiles {
         first: None,
         second: Some(new),

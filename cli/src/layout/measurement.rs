@@ -7,15 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use seekscope_layout::{
-    DataDirectory, Leaf, LayoutError, TableFile, WalkOptions, WalkedFile, walk_lone,
-};
+use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions, WalkedFile, walk_lone};
 use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
     DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
     Limitation, NameSource, PathState, RunDocument,
 };
 use seekscope_server::FileMap;
+use seekscope_wiredtiger::Leaf;
 
 use super::place::Place;
 use super::record::{Recorder, scanned};
@@ -96,7 +95,10 @@ impl<'a> Measurement<'a> {
                 describe(&mut session.document, directory);
                 let tables: Vec<&TableFile> = match wanted.as_slice() {
                     [] => directory.tables().iter().collect(),
-                    some => some.iter().map(|f| directory.find(f)).collect::<Result<_, _>>()?,
+                    some => some
+                        .iter()
+                        .map(|f| directory.find(f))
+                        .collect::<Result<_, _>>()?,
                 };
                 let (leaves, outcome) = self.tables(session, directory, &tables, names);
                 match (outcome, self.args.decay.watch) {
@@ -234,7 +236,9 @@ fn describe(document: &mut RunDocument, directory: &DataDirectory) {
     }
     let layout = document.layout.get_or_insert_default();
     layout.names = directory.names;
-    layout.wiredtiger_version.clone_from(&directory.wiredtiger_version);
+    layout
+        .wiredtiger_version
+        .clone_from(&directory.wiredtiger_version);
 }
 
 /// In words for a table of files.

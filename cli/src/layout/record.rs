@@ -6,8 +6,9 @@ use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
 use seekscope_layout::order::scan_order;
 use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
-use seekscope_layout::{Compressor, DeviceMap, Leaf, LeafKind, WalkedFile};
+use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{LayoutFile, OrderDecay};
+use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
 use super::scan_disk::ScanDisk;
 use super::since::Since;
@@ -38,7 +39,10 @@ impl Recorder {
         }
         let map = DeviceMap::read(path).ok();
         file.extents = map.as_ref().map(|map| map.summary(leaves, WINDOW_BYTES));
-        let broken = file.extents.as_mut().filter(|e| e.broken_pairs_share > BROKEN_PAIRS_MIN);
+        let broken = file
+            .extents
+            .as_mut()
+            .filter(|e| e.broken_pairs_share > BROKEN_PAIRS_MIN);
         let by_device = broken.is_some();
         if let Some(extents) = broken {
             extents.used_for_prediction = true;

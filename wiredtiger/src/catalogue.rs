@@ -1,0 +1,139 @@
+//! MongoDB's catalogue, `_mdb_catalog.wt`: which file holds which collection or index.
+
+use std::collections::BTreeMap;
+
+use bson::{RawBsonRef, RawDocument};
+
+use crate::walk::KeyValue;
+
+/// The table's file.
+pub const CATALOGUE_FILE: &str = "_mdb_catalog.wt";
+
+/// What the catalogue lists. Views have no entry in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Catalogue {
+    /// In the order of their entries.
+    pub collections: Vec<Collection>,
+    /// Entries that are no BSON documents.
+    pub unreadable: usize,
+}
+
+/// A collection and its indexes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Collection {
+    /// `database.collection`.
+    pub namespace: String,
+    /// Its file's name without `.wt`, with the folders if there are any.
+    pub ident: String,
+    pub indexes: Vec<Index>,
+}
+
+/// An index of a collection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Index {
+    pub name: String,
+    /// Like [`Collection::ident`].
+    pub ident: String,
+    /// Whether it has been built; `None` if the entry does not say.
+    pub ready: Option<bool>,
+}
+
+impl Catalogue {
+    /// From the table's rows. Entries without a namespace describe no collection and are left out.
+    #[must_use]
+    pub fn from_rows(rows: &[KeyValue]) -> Catalogue {
+        let mut catalogue = Catalogue::default();
+        for (_, value) in rows {
+            match RawDocument::from_bytes(value) {
+                Ok(entry) => catalogue.collections.extend(collection(entry)),
+                Err(_) => catalogue.unreadable += 1,
+            }
+        }
+        catalogue
+    }
+}
+
+fn collection(entry: &RawDocument) -> Option<Collection> {
+    let namespace = entry.get_str("ns").ok()?.to_owned();
+    let ident = entry.get_str("ident").ok()?.to_owned();
+    let ready = ready_by_name(entry).unwrap_or_default();
+    let mut indexes = Vec::new();
+    for (name, ident) in entry
+        .get_document("idxIdent")
+        .ok()
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if let RawBsonRef::String(ident) = ident {
+            indexes.push(Index {
+                name: name.as_str().to_owned(),
+                ident: ident.to_owned(),
+                ready: ready.get(name.as_str()).copied(),
+            });
+        }
+    }
+    Some(Collection {
+        namespace,
+        ident,
+        indexes,
+    })
+}
+
+/// From `md.indexes: [{spec: {name}, ready}]`.
+fn ready_by_name(entry: &RawDocument) -> Option<BTreeMap<String, bool>> {
+    let indexes = entry.get_document("md").ok()?.get_array("indexes").ok()?;
+    let ready = indexes.into_iter().flatten().filter_map(|index| {
+        let index = index.as_document()?;
+        let name = index.get_document("spec").ok()?.get_str("name").ok()?;
+        Some((name.to_owned(), index.get_bool("ready").ok()?))
+    });
+    Some(ready.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bson::doc;
+
+    #[test]
+    fn collections_and_their_indexes() {
+        let entries = [
+            doc! { "ns": bson::Bson::Null, "features": 1 },
+            doc! { "ns": "a.b", "ident": "collection-1", "idxIdent": { "_id_": "index-2", "x_1": "index-3" },
+            "md": { "ns": "a.b", "indexes": [ { "spec": { "name": "x_1" }, "ready": false } ] } },
+            doc! { "ns": "a.c", "ident": "db/collection/5" },
+            doc! { "ns": "a.view" },
+        ];
+        let mut rows: Vec<KeyValue> = entries
+            .iter()
+            .map(|entry| (vec![0x81], entry.to_vec().unwrap()))
+            .collect();
+        rows.push((vec![0x82], vec![5, 0, 0, 0]));
+        let catalogue = Catalogue::from_rows(&rows);
+        assert_eq!(catalogue.unreadable, 1);
+        let [first, second] = &catalogue.collections[..] else {
+            panic!("{catalogue:?}")
+        };
+        assert_eq!(
+            (first.namespace.as_str(), first.ident.as_str()),
+            ("a.b", "collection-1")
+        );
+        let index = |name: &str, ident: &str, ready| Index {
+            name: name.into(),
+            ident: ident.into(),
+            ready,
+        };
+        assert_eq!(
+            first.indexes,
+            [
+                index("_id_", "index-2", None),
+                index("x_1", "index-3", Some(false))
+            ]
+        );
+        assert_eq!(
+            (second.namespace.as_str(), second.indexes.len()),
+            ("a.c", 0)
+        );
+    }
+}

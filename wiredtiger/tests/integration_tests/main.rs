@@ -1,0 +1,4 @@
+//! The parser against files that real servers wrote, whole and damaged.
+
+mod directory;
+mod mongod;

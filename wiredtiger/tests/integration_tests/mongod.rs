@@ -1,0 +1,117 @@
+//! Data directories of mongod 3.4 and 4.2, against what WiredTiger's own `verify` and the server
+//! said of them.
+//!
+//! The directories in `tests/data/` are skeletons: leaf pages of all but the smallest files are
+//! zeroed. SEEKSCOPE_MONGOD_FILES names a folder with the originals, which are then checked as well.
+
+use std::path::{Path, PathBuf};
+
+use seekscope_wiredtiger::{BlockAddress, Leaf};
+use serde_json::Value;
+
+use crate::directory::{Directory, Files, files_below};
+
+/// The skeletons: name, files, files with a tree, leaves.
+const SKELETONS: [(&str, usize, usize, usize); 4] = [
+    ("none", 0, 0, 0),
+    ("snappy", 0, 0, 0),
+    ("zlib_dirs", 0, 0, 0),
+    ("snappy42", 0, 0, 0),
+];
+
+pub(crate) fn data_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
+}
+
+fn address(value: &Value) -> (u64, u64) {
+    (value[0].as_u64().unwrap(), value[1].as_u64().unwrap())
+}
+
+fn on_disk(block: &BlockAddress) -> (u64, u64) {
+    (block.offset, block.length.into())
+}
+
+fn leaf_on_disk(leaf: &Leaf) -> (u64, u64) {
+    (leaf.offset, leaf.length.into())
+}
+
+/// Everything that is known about a directory; files, trees and leaves that agree.
+fn check(files: &Files, expected: &Value) -> (usize, usize, usize) {
+    let directory = Directory::open(files).unwrap();
+    let version = expected["wiredtiger"].as_str().unwrap();
+    assert_eq!(directory.turtle.version.as_deref(), Some(version));
+    let (mut checked, mut trees, mut leaves) = (0, 0, 0);
+    for (name, truth) in expected["files"].as_object().unwrap() {
+        let walked = directory.walk(name).unwrap();
+        let root = walked.cookie.and_then(|cookie| cookie.root);
+        let true_root = Some(&truth["root"]).filter(|root| !root.is_null());
+        assert_eq!(
+            root.as_ref().map(on_disk),
+            true_root.map(address),
+            "root of {name}"
+        );
+        let true_leaves: Vec<_> = truth["leaves"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(address)
+            .collect();
+        let found: Vec<_> = walked.tree.leaves.iter().map(leaf_on_disk).collect();
+        assert_eq!(found, true_leaves, "leaves of {name}");
+        let (namespace, index) = directory.names(name).unwrap();
+        assert_eq!(
+            Some(namespace),
+            truth["namespace"].as_str(),
+            "namespace of {name}"
+        );
+        assert_eq!(index, truth["index"].as_str(), "index of {name}");
+        if let (Some(identity), Some(index)) = (&walked.config.index, index) {
+            assert_eq!(
+                (identity.namespace.as_str(), identity.index.as_str()),
+                (namespace, index)
+            );
+        }
+        checked += 1;
+        trees += usize::from(root.is_some());
+        leaves += found.len();
+    }
+    for (namespace, stats) in expected["collections"].as_object().unwrap() {
+        let ident = stats["uri"]
+            .as_str()
+            .unwrap()
+            .strip_prefix("statistics:table:")
+            .unwrap();
+        let Some(size) = directory.sizes.get(ident) else {
+            assert_eq!(
+                stats["count"], 0,
+                "documents of {namespace}, never written to"
+            );
+            continue;
+        };
+        assert_eq!(
+            Some(size.documents),
+            stats["count"].as_u64(),
+            "documents of {namespace}"
+        );
+        assert_eq!(
+            Some(size.document_bytes),
+            stats["dataSize"].as_u64(),
+            "{namespace}"
+        );
+    }
+    (checked, trees, leaves)
+}
+
+#[test]
+fn originals_if_at_hand() {
+    let Ok(folder) = std::env::var("SEEKSCOPE_MONGOD_FILES") else {
+        return;
+    };
+    for (name, ..) in SKELETONS {
+        let folder = Path::new(&folder);
+        let truth = std::fs::read(data_folder().join(format!("{name}.expected.json"))).unwrap();
+        let truth: Value = serde_json::from_slice(&truth).unwrap();
+        let counts = check(&files_below(&folder.join(name)), &truth);
+        println!("{name}: (files, trees, leaves) that agree: {counts:?}");
+    }
+}
