@@ -29,4 +29,4 @@ pub use data_directory::DataDirectory;
 pub use device_map::DeviceMap;
 pub use error::LayoutError;
 pub use table_files::TableFile;
-pub use walked_file::{WalkOptions, WalkedFile, walk_lone};
+pub use walked_file::{WalkOptions, WalkedFile};

@@ -202,11 +202,3 @@ impl WalkedFile {
         self.pinned_bytes = self.file_bytes.saturating_sub(explained);
     }
 }
-
-/// TEMPORARY until lone files are merged.
-pub fn walk_lone(path: &std::path::Path, _: &WalkOptions<'_>) -> Result<WalkedFile, LayoutError> {
-    Err(LayoutError::NothingRecovered {
-        path: path.into(),
-        why: "not yet".into(),
-    })
-}
