@@ -5,8 +5,9 @@
 //! a table loaded as eight parallel key ranges has almost no global order and is still read in
 //! long stretches.
 
-mod ranks;
+pub(crate) mod ranks;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use seekscope_run::ScanOrder;
@@ -22,13 +23,7 @@ pub const WINDOW_BYTES: u64 = 128 * 1024;
 /// Deleted leaves are left out, as scans skip them. `None` with fewer than two others, or with more
 /// than 2³². Takes O(N log N) time and about 12 bytes of memory per leaf.
 pub fn scan_order(leaves: &[Leaf], window_bytes: u64) -> Option<ScanOrder> {
-    let read: Vec<Leaf>;
-    let leaves = if leaves.iter().all(is_read) {
-        leaves
-    } else {
-        read = leaves.iter().copied().filter(is_read).collect();
-        &read
-    };
+    let leaves = &*read_by_scans(leaves);
     if leaves.len() < 2 {
         return None;
     }
@@ -71,6 +66,15 @@ pub fn scan_order(leaves: &[Leaf], window_bytes: u64) -> Option<ScanOrder> {
 /// Would a scan read it?
 pub(crate) fn is_read(leaf: &Leaf) -> bool {
     leaf.kind != LeafKind::Deleted
+}
+
+/// Those of the leaves that a scan reads; a copy only where there are others.
+pub(crate) fn read_by_scans(leaves: &[Leaf]) -> Cow<'_, [Leaf]> {
+    if leaves.iter().all(is_read) {
+        Cow::Borrowed(leaves)
+    } else {
+        Cow::Owned(leaves.iter().copied().filter(is_read).collect())
+    }
 }
 
 /// From the end of one leaf to the start of the next, bytes; negative when that lies before.

@@ -11,11 +11,12 @@ mod sample;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use seekscope_disk::model::{Access, Operation, PredictOptions, Prediction, predict};
+use seekscope_disk::model::{Access, Operation, Piece, PredictOptions, Prediction, predict};
 use seekscope_run::{DeviceModel, PredictedScan};
 use seekscope_wiredtiger::tree::Leaf;
 
-use crate::order::is_read;
+use crate::device_map::DeviceExtent;
+use crate::order::read_by_scans;
 use arrangement::{compacted_offsets, ordered_offsets};
 use sample::sampled_ordinals;
 
@@ -31,9 +32,10 @@ pub struct ScanOptions<'a> {
     pub simulated_leaves_max: usize,
     /// Chooses the sample.
     pub seed: u64,
-    /// For files in pieces: where a byte of the file lies on its device, `None` where that is not
-    /// known. Seeks between pieces then count.
-    pub device_offset: Option<&'a dyn Fn(u64) -> Option<u64>>,
+    /// How the file lies on its device, ascending, e.g. [`DeviceMap::extents`]: a request then goes to
+    /// one piece only. Empty where that is not known, or the file in one piece. What is rewritten is
+    /// taken to be in one piece.
+    pub extents: &'a [DeviceExtent],
 }
 
 impl ScanOptions<'_> {
@@ -44,7 +46,7 @@ impl ScanOptions<'_> {
             cpu_ns_per_byte: 0.0,
             simulated_leaves_max: 400_000,
             seed: 1,
-            device_offset: None,
+            extents: &[],
         }
     }
 }
@@ -58,22 +60,30 @@ pub fn predict_scan(
     file_bytes: u64,
     options: &ScanOptions<'_>,
 ) -> PredictedScan {
-    let read: Vec<Leaf> = leaves.iter().copied().filter(is_read).collect();
-    let sample = sampled_ordinals(read.len(), options.simulated_leaves_max, options.seed);
-    let leaf_bytes: u64 = read.iter().map(|leaf| u64::from(leaf.length)).sum();
+    let leaves = &*read_by_scans(leaves);
+    let sample = sampled_ordinals(leaves.len(), options.simulated_leaves_max, options.seed);
     let simulated: usize = sample.iter().map(ExactSizeIterator::len).sum();
-    let scan = |sample: &[Range<usize>], file_bytes: u64, offset_of: &dyn Fn(usize) -> u64| {
-        simulate(model, &read, sample, file_bytes, offset_of, options)
+    let scan = |file: &FileLayout<'_>, sample: &[Range<usize>]| {
+        simulate(model, leaves, file, sample, options)
     };
-    let now = scan(&sample, file_bytes, &|ordinal| read[ordinal].offset);
-    let ordered = ordered_offsets(&read);
-    // Its beginning is like the rest of it.
+    let now = FileLayout {
+        file_bytes,
+        offset_of: &|ordinal| leaves[ordinal].offset,
+        extents: options.extents,
+    };
+    let now = scan(&now, &sample);
+    let rewritten = |offsets: &[u64], sample: &[Range<usize>]| {
+        let file = FileLayout {
+            file_bytes: leaves.iter().map(|leaf| u64::from(leaf.length)).sum(),
+            offset_of: &|ordinal| offsets[ordinal],
+            extents: &[],
+        };
+        scan(&file, sample)
+    };
+    // The beginning of a file in order is like the rest of it.
     let beginning = 0..simulated;
-    let ordered = scan(std::slice::from_ref(&beginning), leaf_bytes, &|ordinal| {
-        ordered[ordinal]
-    });
-    let compacted = compacted_offsets(&read);
-    let after_compact = scan(&sample, leaf_bytes, &|ordinal| compacted[ordinal]);
+    let ordered = rewritten(&ordered_offsets(leaves), std::slice::from_ref(&beginning));
+    let after_compact = rewritten(&compacted_offsets(leaves), &sample);
     let (low, high) = uncertainty();
     PredictedScan {
         now_s: now.elapsed_s,
@@ -85,6 +95,13 @@ pub fn predict_scan(
         device_bytes: now.device_bytes,
         simulated_leaf_pages: simulated as u64,
     }
+}
+
+/// Where leaves lie, by their places in key order.
+struct FileLayout<'a> {
+    file_bytes: u64,
+    offset_of: &'a dyn Fn(usize) -> u64,
+    extents: &'a [DeviceExtent],
 }
 
 fn uncertainty() -> (f64, f64) {
@@ -101,9 +118,8 @@ struct ScanCost {
 fn simulate(
     model: &DeviceModel,
     leaves: &[Leaf],
+    file: &FileLayout<'_>,
     sample: &[Range<usize>],
-    file_bytes: u64,
-    offset_of: &dyn Fn(usize) -> u64,
     options: &ScanOptions<'_>,
 ) -> ScanCost {
     let accesses: Vec<Access> = sample
@@ -113,20 +129,27 @@ fn simulate(
         .map(|ordinal| Access {
             file: 0,
             stream: 0,
-            offset: offset_of(ordinal),
+            offset: (file.offset_of)(ordinal),
             length: u64::from(leaves[ordinal].length),
             operation: Operation::Read,
             direct: false,
             think_ns: think_ns(leaves[ordinal].length, options.cpu_ns_per_byte),
         })
         .collect();
+    let pieces = file.extents.iter().map(|extent| Piece {
+        file_offset: extent.file_offset,
+        device_offset: extent.device_offset,
+        length: extent.bytes,
+    });
+    let pieces = pieces.collect();
     let prediction = predict(
         model,
         &accesses,
         &PredictOptions {
             cache_bytes: options.cache_bytes,
-            file_bytes: HashMap::from([(0, file_bytes)]),
+            file_bytes: HashMap::from([(0, file.file_bytes)]),
             cached: Vec::new(),
+            pieces: HashMap::from([(0, pieces)]),
         },
     );
     whole(

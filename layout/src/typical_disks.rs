@@ -147,8 +147,6 @@ fn disk(name: &'static str, label: &'static str, rates: Rates<'_>) -> TypicalDis
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use seekscope_disk::model::{Order, PredictOptions, Region, predict};
 
     use super::*;
@@ -161,11 +159,7 @@ mod tests {
             blocks: 1 << 20,
             block_bytes: 32 * KIB,
         };
-        let options = PredictOptions {
-            cache_bytes: 1 << 30,
-            file_bytes: HashMap::new(),
-            cached: Vec::new(),
-        };
+        let options = PredictOptions::with_memory(1 << 30);
         let accesses = region.reads_up_to(order, 1, 2048);
         let prediction = predict(&disk.model, &accesses, &options);
         accesses.len() as f64 / (prediction.elapsed_ns as f64 / 1e9)

@@ -42,24 +42,27 @@ impl BlockMap {
                 what,
             }));
         }
-        let words = usize::try_from(last / 64)
-            .unwrap_or(usize::MAX)
-            .saturating_add(1);
-        if self.words.len() < words {
-            self.words.resize(words, 0);
+        let word = |unit: u64| usize::try_from(unit / 64).unwrap_or(usize::MAX);
+        let (first_word, last_word) = (word(first), word(last));
+        if self.words.len() <= last_word {
+            self.words.resize(last_word + 1, 0);
         }
-        for unit in first..=last {
-            let bit = 1_u64 << (unit % 64);
-            let Some(word) = usize::try_from(unit / 64)
-                .ok()
-                .and_then(|at| self.words.get_mut(at))
-            else {
-                return Err(address.error(BlockFault::CoveredTwice));
+        for (at, word) in (first_word..).zip(&mut self.words[first_word..=last_word]) {
+            let below = if at == first_word {
+                (1_u64 << (first % 64)) - 1
+            } else {
+                0
             };
-            if *word & bit != 0 {
+            let above = if at == last_word {
+                u64::MAX << 1 << (last % 64)
+            } else {
+                0
+            };
+            let claimed = !below & !above;
+            if *word & claimed != 0 {
                 return Err(address.error(BlockFault::CoveredTwice));
             }
-            *word |= bit;
+            *word |= claimed;
         }
         Ok(())
     }

@@ -4,10 +4,32 @@ use seekscope_wiredtiger::tree::Leaf;
 
 /// Places in key order by ascending offset; leaves at the same offset stay in key order. `None`
 /// beyond 2³² leaves.
-pub(super) fn by_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
-    let mut order: Vec<u32> = (0..u32::try_from(leaves.len()).ok()?).collect();
+pub(crate) fn by_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
+    let count = u32::try_from(leaves.len()).ok()?;
+    if let Some(order) = by_packed_offset(leaves) {
+        return Some(order);
+    }
+    let mut order: Vec<u32> = (0..count).collect();
     order.sort_unstable_by_key(|&ordinal| (leaves[ordinal as usize].offset, ordinal));
     Some(order)
+}
+
+/// The same by sorting offsets with their places in the bits below, several times faster than
+/// looking each offset up. `None` where both do not fit in 64 bits, which takes offsets that are no
+/// multiples of an allocation unit, or lies beyond any file.
+fn by_packed_offset(leaves: &[Leaf]) -> Option<Vec<u32>> {
+    let all_bits = leaves.iter().fold(0, |bits, leaf| bits | leaf.offset);
+    let unit_bits = all_bits.trailing_zeros().min(63);
+    let place_bits = leaves.len().checked_ilog2()? + 1;
+    if (all_bits >> unit_bits).leading_zeros() < place_bits {
+        return None;
+    }
+    let pack = |(leaf, ordinal): (&Leaf, u64)| leaf.offset >> unit_bits << place_bits | ordinal;
+    let mut packed: Vec<u64> = leaves.iter().zip(0u64..).map(pack).collect();
+    packed.sort_unstable();
+    #[expect(clippy::cast_possible_truncation, reason = "places fit in 32 bits")]
+    let place = |packed: u64| (packed & ((1 << place_bits) - 1)) as u32;
+    Some(packed.into_iter().map(place).collect())
 }
 
 /// Σd² of the ranks, for Spearman's ρ.

@@ -175,6 +175,15 @@ proptest! {
         prop_assert!(least <= bytes && bytes < 2 * least);
     }
 
+    /// Offsets too wide to be packed, or not.
+    #[test]
+    fn disk_order(offsets in prop::collection::vec(prop_oneof![0u64..9, (0u64..9).prop_map(|n| n << 12), any::<u64>()], 1..50)) {
+        let leaves: Vec<Leaf> = offsets.iter().map(|&offset| leaf(offset, 0)).collect();
+        let mut expected: Vec<u32> = (0..u32::try_from(leaves.len()).unwrap()).collect();
+        expected.sort_by_key(|&ordinal| offsets[ordinal as usize]);
+        prop_assert_eq!(by_offset(&leaves).unwrap(), expected);
+    }
+
     #[test]
     fn inversions_of_any_permutation(seed: u64, count in 0u64..200) {
         let permutation: Vec<u32> = seekscope_stats::shuffled::distinct(count, count, seed)

@@ -98,6 +98,30 @@ fn what_scans_skip_costs_nothing() {
     assert_eq!(predict(&[]).now_s, 0.0);
 }
 
+/// A file in order, but in pieces of one leaf all over the device.
+#[test]
+fn pieces_on_the_device_are_seeks() {
+    let leaves = leaves(0..1000);
+    let places = distinct(1 << 20, 1001, 6).into_iter();
+    let extents: Vec<DeviceExtent> = places
+        .zip(0..)
+        .map(|(place, number)| DeviceExtent {
+            file_offset: number * u64::from(LEAF_BYTES),
+            device_offset: place << 20,
+            bytes: u64::from(LEAF_BYTES),
+            encoded: false,
+        })
+        .collect();
+    let options = ScanOptions {
+        extents: &extents,
+        ..ScanOptions::with_memory(8 << 30)
+    };
+    let model = typical_disks::hdd().model;
+    let scan = predict_scan(&model, &leaves, file_bytes(&leaves), &options);
+    assert!((1000..1200).contains(&scan.device_requests), "{scan:?}");
+    assert!(scan.now_s > 10.0 * scan.ordered_s, "{scan:?}");
+}
+
 #[test]
 fn the_readers_own_time_counts() {
     let options = ScanOptions {

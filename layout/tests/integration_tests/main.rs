@@ -1,0 +1,22 @@
+//! Data directories read from disk: files of real servers, files made by real WiredTiger engines of
+//! three releases, and what those engines say of them; made ones for what real ones do not show. The
+//! engines are installed by `./x test`; without them these tests fail.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    unreachable_pub,
+    reason = "all of this is test code"
+)]
+
+mod access;
+mod engines;
+mod made_tree;
+mod read_only;
+mod real_directory;
+mod real_wiredtiger;
+mod verify_output;
+mod walking;
