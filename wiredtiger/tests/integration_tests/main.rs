@@ -11,9 +11,11 @@
 
 mod corruption;
 mod directory;
+mod hostile;
 mod lone;
 mod memory;
 mod mongod;
+mod round_trips;
 mod synthetic;
 
 #[global_allocator]
