@@ -21,9 +21,11 @@ use crate::table_files::{Names, TableFile, TableFiles};
 
 /// A walk is begun anew at most this often.
 pub(crate) const RESTARTS_MAX: u32 = 10;
-/// A failure that comes back while the server has not taken a checkpoint is no race but damage. The
-/// turtle is replaced before any block of the former checkpoint is reused.
-const FAILURES_WITHOUT_CHANGE: u32 = 4;
+/// A failure that comes back while the server has not taken a checkpoint is no race but damage, since
+/// the turtle is replaced before any block of the former checkpoint is reused. One more time than that
+/// reasoning needs, and some more where a server is known to run.
+const FAILURES_WITHOUT_CHANGE: u32 = 2;
+const FAILURES_WITHOUT_CHANGE_LIVE: u32 = 4;
 const BACK_OFF: Duration = Duration::from_millis(10);
 const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 
@@ -33,7 +35,7 @@ pub struct DataDirectory {
     path: PathBuf,
     /// A guess that only words errors; see `live.rs`.
     pub state: DataState,
-    /// Of the engine, e.g. "11.3.0".
+    /// Of the engine, e.g. "11.3.0"; `None` where the directory does not say, as copied backups do.
     pub wiredtiger_version: Option<String>,
     pub names: NameSource,
     /// Why MongoDB's catalogue or counts could not be used, where they are there.
@@ -209,8 +211,12 @@ impl DataDirectory {
         file: &str,
         mut attempt: impl FnMut(Arc<Snapshot>) -> Result<T, LayoutError>,
     ) -> Result<(T, u32), LayoutError> {
-        let mut restarts = 0;
-        let mut without_change = 0;
+        let (mut restarts, mut without_change) = (0, 0);
+        let failures_max = if self.may_move_on() {
+            FAILURES_WITHOUT_CHANGE_LIVE
+        } else {
+            FAILURES_WITHOUT_CHANGE
+        };
         loop {
             gate.check()?;
             let source = Source::of(&self.path)?;
@@ -222,7 +228,7 @@ impl DataDirectory {
             };
             let changed = Source::of(&self.path).is_ok_and(|now| now != source);
             without_change = if changed { 0 } else { without_change + 1 };
-            if without_change == FAILURES_WITHOUT_CHANGE {
+            if without_change == failures_max {
                 return Err(error.lasting(file));
             }
             if restarts == RESTARTS_MAX {

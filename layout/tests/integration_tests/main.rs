@@ -12,6 +12,14 @@
     reason = "all of this is test code"
 )]
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::cast_possible_truncation,
+    reason = "helpers of tests count as tests"
+)]
+
 mod access;
 mod engines;
 mod made_tree;
