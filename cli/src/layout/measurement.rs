@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions, WalkedFile, walk_lone};
+use seekscope_layout::{
+    DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
+};
 use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
     DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
@@ -135,6 +137,14 @@ impl<'a> Measurement<'a> {
             ..LayoutFile::default()
         };
         self.recorder.fill(&mut file, &walked, path)?;
+        if walked.source == TreeSource::Orphan {
+            session.limit(Limitation {
+                what: "which of the file's trees is the present one is a guess, and so is what is free".into(),
+                why: "files of MongoDB up to 4.0 do not say it themselves: the newest whole tree was taken"
+                    .into(),
+                remedy: "keep the file in its data directory, whose metadata names the tree".into(),
+            });
+        }
         let mut writer = session.directory.leaf_writer()?;
         write_leaves(&mut writer, 1, &walked.tree.leaves)?;
         writer.finish()?;

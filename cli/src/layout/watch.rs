@@ -105,36 +105,51 @@ fn each_checkpoint(
     watched: &mut HashMap<u32, Watched>,
     started: Instant,
 ) -> Result<()> {
-    let decay = &measurement.args.decay;
+    let duration = measurement.args.decay.duration;
     let mut directory = DataDirectory::open(path, measurement.stop)?;
+    // A checkpoint may have come between the first walk and the opening.
+    let mut changed = true;
     loop {
-        let left = decay
-            .duration
-            .map(|time| time.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) || !sleep(measurement, left) {
+        let left = duration.map(|time| time.saturating_sub(started.elapsed()));
+        if !sleep(measurement, left) {
             return Ok(());
         }
-        if !directory.refresh(measurement.stop)? {
-            continue;
+        changed |= directory.refresh(measurement.stop)?;
+        if changed {
+            look_at_all(measurement, session, &directory, watched, started)?;
+            session.save()?;
         }
-        let t_ns = monotonic_ns();
-        let mut ids: Vec<u32> = watched.keys().copied().collect();
-        ids.sort_unstable();
-        for file_id in ids {
-            if let Some(entry) = watched.get_mut(&file_id) {
-                look_again(
-                    measurement,
-                    session,
-                    &directory,
-                    file_id,
-                    entry,
-                    t_ns,
-                    started,
-                )?;
-            }
+        changed = false;
+        if duration.is_some_and(|time| started.elapsed() >= time) {
+            return Ok(());
         }
-        session.save()?;
     }
+}
+
+fn look_at_all(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    directory: &DataDirectory,
+    watched: &mut HashMap<u32, Watched>,
+    started: Instant,
+) -> Result<()> {
+    let t_ns = monotonic_ns();
+    let mut ids: Vec<u32> = watched.keys().copied().collect();
+    ids.sort_unstable();
+    for file_id in ids {
+        if let Some(entry) = watched.get_mut(&file_id) {
+            look_again(
+                measurement,
+                session,
+                directory,
+                file_id,
+                entry,
+                t_ns,
+                started,
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// False when a signal came.

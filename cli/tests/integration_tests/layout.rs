@@ -96,10 +96,6 @@ fn files_of_real_mongods_are_found_named_and_listed() {
             let leaves = truth["leaves"].as_array().map_or(0, Vec::len);
             assert_eq!(file["leaf_pages"], leaves, "{archive} {name}");
         }
-        // Each has a collection of which 4 % were updated at random.
-        let finding = &document["findings"][0];
-        assert_eq!(finding["id"], "layout.key-order-lost", "{archive}");
-        assert!(finding["title"].as_str().unwrap().starts_with("sdu.updated4pct"));
         let mut last = f64::INFINITY;
         for file in document["summary"]["files"].as_array().unwrap() {
             let scan = &file["predicted_scan_s"];
