@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use seekscope_run::units::format_bytes;
 use seekscope_wiredtiger::block::{BlockError, BlockFault};
 use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
+use seekscope_wiredtiger::lone::LoneError;
 use seekscope_wiredtiger::turtle::TurtleError;
 
 /// Why a data directory or one of its files could not be read.
@@ -88,8 +89,8 @@ pub enum LayoutError {
     },
     #[error("where {} lies on the device is not known: {why}", path.display())]
     NoDeviceMap { path: PathBuf, why: String },
-    #[error("{} has no tree that could be found without its data directory: {why}", path.display())]
-    NothingRecovered { path: PathBuf, why: String },
+    #[error("no tree could be found in {} without its data directory: {source}", path.display())]
+    NothingRecovered { path: PathBuf, source: LoneError },
 }
 
 impl LayoutError {
@@ -143,6 +144,8 @@ impl LayoutError {
                 matches!(source, FileConfigError::Refused(Refusal::Encrypted(_)))
             }
             Self::Block { source, .. } => source.fault == BlockFault::Encrypted,
+            Self::NothingRecovered { source, .. } => *source == LoneError::Encrypted,
+            Self::Damaged { source, .. } => source.is_encrypted(),
             _ => false,
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! Reading: [`data_directory::DataDirectory`] finds the files and their names and walks them
 //! ([`walked_file`]); `snapshot.rs` and `tree_reading.rs` are how; [`device_map`] says where a file's
-//! bytes lie on the device. Whatever is read may have been replaced by the server a moment later: every
+//! bytes lie on the device; [`lone_file`] reads files without their directory. Whatever is read may have been replaced by the server a moment later: every
 //! block is checked against its parent, and a walk that was overtaken begins anew.
 
 pub mod data_directory;
@@ -13,6 +13,7 @@ pub mod error;
 mod fiemap;
 mod gate;
 mod live;
+pub mod lone_file;
 mod page_cache;
 mod recognise;
 mod snapshot;
@@ -23,5 +24,6 @@ pub mod walked_file;
 pub use data_directory::DataDirectory;
 pub use device_map::DeviceMap;
 pub use error::LayoutError;
+pub use lone_file::walk_lone;
 pub use table_files::TableFile;
-pub use walked_file::{WalkOptions, WalkedFile};
+pub use walked_file::{TreeSource, WalkOptions, WalkedFile};

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use seekscope_wiredtiger::walk::{TreeWalk, Visit};
 use seekscope_wiredtiger::{
-    BlockAddress, BlockFormat, Checkpoint, CheckpointCookie, Compressor, Extent, ExtentList, Tree,
+    Accounting, BlockAddress, BlockFormat, Checkpoint, Compressor, Extent, ExtentList, Tree,
 };
 
 use crate::LayoutError;
@@ -15,9 +15,6 @@ use crate::page_cache::Pages;
 use crate::snapshot::Snapshot;
 use crate::table_files::TableFile;
 use crate::tree_reading::TreeReader;
-
-/// Of each file, one allocation unit at its beginning describes it.
-const DESCRIPTION_BLOCKS: u64 = 1;
 
 /// How a walk reads.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +30,18 @@ pub struct WalkOptions<'a> {
     pub keep_pages: bool,
 }
 
+/// How a tree's root was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeSource {
+    /// The data directory's metadata names it.
+    Metadata,
+    /// The newest description of a checkpoint inside the file itself (MongoDB from 4.2 on).
+    OwnDescription,
+    /// The newest internal page that nothing points at and below which all is there: a guess, and the
+    /// compressor with it.
+    Orphan,
+}
+
 /// What a walk found; every page it is made of was checked against what its parent says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WalkedFile {
@@ -40,6 +49,7 @@ pub struct WalkedFile {
     pub tree: Tree,
     /// Free for reuse, ascending by offset, touching ones joined.
     pub free: Vec<Extent>,
+    pub source: TreeSource,
     /// `None`: the file has never been written by a checkpoint. Names, times and orders are unknown
     /// (empty, 0) where a lone file's tree was found by its pages.
     pub checkpoint: Option<Checkpoint>,
@@ -47,8 +57,8 @@ pub struct WalkedFile {
     pub compressor: Compressor,
     /// At that checkpoint.
     pub file_bytes: u64,
-    /// Large keys and values outside the leaves. 0 where it is unknown (a lone file of MongoDB up to
-    /// 4.0).
+    /// Large keys and values outside the leaves. This and the next are 0 also where they are unknown,
+    /// because the checkpoint's sums are (a lone file of MongoDB up to 4.0) or contradict the tree.
     pub overflow_bytes: u64,
     /// What nothing else explains: blocks that an older checkpoint holds.
     pub pinned_bytes: u64,
@@ -141,6 +151,7 @@ pub(crate) fn walk_checkpoint(
     let mut walked = WalkedFile {
         tree: Tree::default(),
         free: Vec::new(),
+        source: TreeSource::Metadata,
         checkpoint,
         allocation_bytes: format.allocation_bytes,
         compressor: format.compressor,
@@ -157,12 +168,16 @@ pub(crate) fn walk_checkpoint(
     if let Some(root) = cookie.root {
         walked.tree = walk_tree(reader, root, format, file_bytes)?;
     }
+    let mut free = ExtentList::default();
     if let Some(avail) = cookie.avail {
         let bytes = reader.block(&avail)?;
         let list = ExtentList::parse(&avail, &bytes, file_bytes);
-        walked.free = list.map_err(|source| reader.block_error(source))?.extents;
+        free = list.map_err(|source| reader.block_error(source))?;
     }
-    walked.account(&cookie);
+    let bytes = Accounting::of(&cookie, format.allocation_bytes, &walked.tree, &free);
+    walked.overflow_bytes = bytes.overflow_bytes.unwrap_or_default();
+    walked.pinned_bytes = bytes.pinned_bytes.unwrap_or_default();
+    walked.free = free.extents;
     Ok(walked)
 }
 
@@ -177,28 +192,4 @@ pub(crate) fn walk_tree(
     let mut walk = walk.map_err(|source| reader.block_error(source))?;
     reader.supply(&mut walk)?;
     walk.finish().map_err(|source| reader.block_error(source))
-}
-
-impl WalkedFile {
-    /// Splits the file's bytes up. A checkpoint's size leaves out its root.
-    fn account(&mut self, cookie: &CheckpointCookie) {
-        let length = |address: Option<BlockAddress>| address.map_or(0, |a| u64::from(a.length));
-        let leaf_bytes: u64 = self
-            .tree
-            .leaves
-            .iter()
-            .map(|leaf| u64::from(leaf.length))
-            .sum();
-        let tree_bytes = leaf_bytes + self.tree.internal_bytes;
-        let checkpoint_bytes = cookie.checkpoint_bytes.saturating_add(length(cookie.root));
-        self.overflow_bytes = checkpoint_bytes.saturating_sub(tree_bytes);
-        let free_bytes: u64 = self.free.iter().map(|extent| extent.bytes).sum();
-        let lists = length(cookie.alloc) + length(cookie.avail) + length(cookie.discard);
-        let explained = u64::from(self.allocation_bytes) * DESCRIPTION_BLOCKS
-            + tree_bytes
-            + self.overflow_bytes
-            + free_bytes
-            + lists;
-        self.pinned_bytes = self.file_bytes.saturating_sub(explained);
-    }
 }

@@ -262,9 +262,13 @@ impl<'a> CheckedBlock<'a> {
         })
     }
 
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.header.page_flags & PAGE_COMPRESSED != 0
+    }
+
     /// All of a block that is never compressed.
     pub(crate) fn uncompressed(&self) -> Result<&'a [u8], BlockError> {
-        if self.header.page_flags & PAGE_COMPRESSED != 0 || self.address.length > MAX_IMAGE_BYTES {
+        if self.is_compressed() || self.address.length > MAX_IMAGE_BYTES {
             return Err(self.error(BlockFault::ImageSize(self.header.image_bytes)));
         }
         Ok(self.bytes)
@@ -276,7 +280,7 @@ impl<'a> CheckedBlock<'a> {
         if wanted > MAX_IMAGE_BYTES || (wanted as usize) < HEADER_BYTES {
             return Err(self.error(BlockFault::ImageSize(wanted)));
         }
-        if self.header.page_flags & PAGE_COMPRESSED == 0 {
+        if !self.is_compressed() {
             let image = self.bytes.get(..wanted as usize);
             return image
                 .map(Cow::Borrowed)

@@ -15,6 +15,8 @@ const WITH_CHECKPOINT: u64 = 1;
 const MAX_EXTENTS: u64 = 8 << 20;
 /// What the trailer keeps for the file's size, whatever the number's length.
 const FILE_SIZE_SLOT: u64 = 9;
+/// Of what describes a checkpoint; real texts have some thousand bytes.
+const MAX_ITEM_BYTES: u64 = 1 << 20;
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,8 +117,11 @@ fn trailer(reader: &mut ByteReader<'_>) -> Result<CheckpointTrailer, DecodeError
     let write_generation = reader.varint()?;
     let file_bytes = ByteReader::new(reader.take(FILE_SIZE_SLOT)?).varint()?;
     let mut item = || {
-        let length = reader.varint()?;
-        reader.take(length)
+        let start = *reader;
+        match reader.varint()? {
+            length @ ..=MAX_ITEM_BYTES => reader.take(length),
+            _ => Err(start.error("a checkpoint's description is longer than any real one")),
+        }
     };
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);

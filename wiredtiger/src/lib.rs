@@ -8,6 +8,7 @@
 //!
 //! All input is hostile: lengths are bounded by what holds them, memory by constants that say why.
 
+pub mod accounting;
 mod address;
 pub mod block;
 mod block_map;
@@ -19,13 +20,16 @@ mod compression;
 pub mod config;
 pub mod extents;
 pub mod file_config;
+pub mod lone;
 pub mod metadata;
 mod pages;
 pub mod size_storer;
 pub mod tree;
 pub mod turtle;
 pub mod walk;
+mod wanted;
 
+pub use accounting::Accounting;
 pub use block::{BlockError, BlockFault, BlockFormat, Compressor};
 pub use catalogue::Catalogue;
 pub use checkpoint::{Checkpoint, CheckpointCookie};

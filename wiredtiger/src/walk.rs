@@ -8,6 +8,7 @@ use crate::block_map::BlockMap;
 use crate::cells::AddressKind;
 use crate::pages::{self, Child, Item, Row, RowBudget};
 use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
+use crate::wanted::WantedBlocks;
 
 /// What a walk reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,9 +39,7 @@ pub struct TreeWalk {
     budget: RowBudget,
     /// The tree as far as it is known, in key order.
     pieces: Vec<Piece>,
-    /// Ascending by offset; those before `supplied` have been supplied.
-    wanted: Vec<BlockAddress>,
-    supplied: usize,
+    wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
     leaves: u64,
@@ -125,8 +124,7 @@ impl TreeWalk {
             blocks: BlockMap::new(format.allocation_bytes, file_bytes),
             budget: RowBudget::new(),
             pieces: vec![Piece::Page(root, Expected::Root)],
-            wanted: Vec::new(),
-            supplied: 0,
+            wanted: WantedBlocks::default(),
             places: HashMap::new(),
             leaves: 0,
             internal_pages: 0,
@@ -143,25 +141,22 @@ impl TreeWalk {
     /// when the walk is complete.
     #[must_use]
     pub fn wanted(&self) -> &[BlockAddress] {
-        self.wanted.get(self.supplied..).unwrap_or_default()
+        self.wanted.remaining()
     }
 
     /// Hands over the bytes of a wanted block: as many as there were to read. When the last one of
     /// a level has come, [`TreeWalk::wanted`] names the next level. After an error the walk is of no
     /// more use.
     pub fn supply(&mut self, address: &BlockAddress, bytes: &[u8]) -> Result<(), BlockError> {
-        let found = self.wanted().binary_search(address);
-        let at = self.supplied + found.map_err(|_| address.error(BlockFault::NotWanted))?;
         let place = self.places.get(&address.offset).copied();
+        let place = place.filter(|_| self.wanted.contains(address));
         let place = place.ok_or_else(|| address.error(BlockFault::NotWanted))?;
         let block = CheckedBlock::check(address, bytes)?;
         match place {
             Place::Page { piece } => self.page(piece, &block)?,
             Place::Key { .. } | Place::Value { .. } => self.overflow(place, &block)?,
         }
-        // Nearly in order, so this moves next to nothing.
-        self.wanted[self.supplied..=at].rotate_right(1);
-        self.supplied += 1;
+        self.wanted.take(address);
         if self.wanted().is_empty() {
             self.want_next_level()
         } else {
@@ -327,25 +322,24 @@ impl TreeWalk {
         }
         self.pieces = pieces;
         self.places.clear();
-        self.wanted.clear();
-        self.supplied = 0;
+        let mut wanted = Vec::new();
         for (piece, known) in self.pieces.iter().enumerate() {
             match known {
                 Piece::Page(address, _) => {
-                    self.wanted.push(*address);
+                    wanted.push(*address);
                     self.places.insert(address.offset, Place::Page { piece });
                 }
                 Piece::Rows(_, rows) => {
                     for (address, place) in overflow_places(piece, rows) {
                         self.blocks.claim(&address)?;
-                        self.wanted.push(address);
+                        wanted.push(address);
                         self.places.insert(address.offset, place);
                     }
                 }
                 Piece::Leaves(_) | Piece::Children(_) => {}
             }
         }
-        self.wanted.sort_unstable();
+        self.wanted = WantedBlocks::new(wanted);
         Ok(())
     }
 }

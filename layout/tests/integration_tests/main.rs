@@ -1,5 +1,6 @@
-//! Files made by real WiredTiger engines of three releases, and what those engines say of them. The
-//! engines are installed by `./x test`; without them these tests fail.
+//! Data directories read from disk: files of real servers, files made by real WiredTiger engines of
+//! three releases, and made ones for what real ones do not show. `./x test` installs the engines;
+//! without them these tests fail.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +12,15 @@
     reason = "all of this is test code"
 )]
 
+mod access;
+mod cold_scan;
+
 mod engines;
+mod live;
+
+mod made_tree;
+mod read_only;
+mod real_directory;
 mod real_wiredtiger;
 mod verify_output;
 mod walking;

@@ -4,17 +4,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use seekscope_layout::{DataDirectory, WalkedFile};
+use seekscope_layout::{WalkedFile, walk_lone};
 use seekscope_run::layout::{DataState, NameSource};
 use seekscope_wiredtiger::{Extent, Leaf, LeafKind};
 
 use crate::engines::{Engine, data_files, folder};
 use crate::verify_output::Verified;
-use crate::walking::{RUNNING, options, walk};
+use crate::real_directory::options;
+use crate::walking::{assert_apart, open, walk};
 
 /// The values that `overflow_values` puts outside the leaves: 20,000 bytes and a header each.
 const OVERFLOW_BYTES: u64 = 300 * 20_480;
-const DESCRIPTION_BYTES: u64 = 4096;
 
 #[test]
 fn wiredtiger_3_2() {
@@ -50,7 +50,7 @@ fn agrees(engine: Engine) -> Counts {
     let directory = folder.path().join("data");
     let said = engine.make(&directory, 1, &[]);
     let truth = engine.verify(&directory);
-    let found = DataDirectory::open(&directory, &RUNNING).unwrap();
+    let found = open(&directory);
     assert_eq!(found.state, DataState::Stopped);
     assert_eq!(found.names, NameSource::TableNames);
     assert_eq!(found.wiredtiger_version.as_deref(), Some(engine.version()));
@@ -60,7 +60,7 @@ fn agrees(engine: Engine) -> Counts {
     let mut counts = Counts::default();
     let nothing = Verified::default();
     for table in found.tables() {
-        let walked = found.walk(table, &options()).unwrap();
+        let walked = found.walk(table, &options(4)).unwrap();
         let name = table.file.as_str();
         // Of a file without a checkpoint `verify` says nothing.
         let verified = truth.get(name).unwrap_or(&nothing);
@@ -74,6 +74,7 @@ fn agrees(engine: Engine) -> Counts {
         counts.leaves += verified.leaves.len();
         counts.deleted_leaves += deleted;
         counts.free_extents += walked.free.len();
+        alone(&directory, name, &walked);
         counts.largest_share_read = counts.largest_share_read.max(share_read(name, &walked));
     }
     assert_eq!(truth.keys().filter(|name| !listed.contains(name)).count(), 0);
@@ -128,16 +129,7 @@ fn accounts(name: &str, walked: &WalkedFile) {
     if walked.checkpoint.is_some() {
         assert_eq!(walked.pinned_bytes, 0, "{name}");
     }
-    let leaves = walked.tree.leaves.iter().map(|leaf| (leaf.offset, u64::from(leaf.length)));
-    let free = walked.free.iter().map(|extent| (extent.offset, extent.bytes));
-    let mut used: Vec<_> = leaves.chain(free).collect();
-    used.sort_unstable();
-    let mut end = DESCRIPTION_BYTES;
-    for (offset, bytes) in used {
-        assert!(offset >= end, "{name}: two things at {offset}");
-        end = offset + bytes;
-    }
-    assert!(end <= walked.file_bytes, "{name}: {end} is outside the file");
+    assert_apart(name, walked);
 }
 
 fn deleted(walked: &WalkedFile) -> usize {
@@ -161,6 +153,21 @@ fn share_read(name: &str, walked: &WalkedFile) -> f64 {
     share
 }
 
+/// The same file without its directory.
+fn alone(directory: &Path, name: &str, within: &WalkedFile) {
+    let elsewhere = folder();
+    let copy = elsewhere.path().join(name);
+    std::fs::copy(directory.join(name), &copy).unwrap();
+    if within.checkpoint.is_none() {
+        assert!(walk_lone(&copy, &options(4)).is_err(), "{name}");
+        return;
+    }
+    let alone = walk_lone(&copy, &options(4)).unwrap();
+    assert_eq!(alone.tree, within.tree, "{name}");
+    assert_eq!(alone.free, within.free, "{name}");
+    assert_eq!(alone.compressor, within.compressor, "{name}");
+}
+
 /// Reading a stopped database leaves it as it was.
 #[test]
 fn nothing_is_changed() {
@@ -168,9 +175,10 @@ fn nothing_is_changed() {
     let directory = folder.path().join("data");
     Engine::V11_2.make(&directory, 2, &["append", "zlib_index", "truncated"]);
     let before = inventory(&directory);
-    let found = DataDirectory::open(&directory, &RUNNING).unwrap();
+    let found = open(&directory);
     for table in found.tables() {
         walk(&found, &table.file);
+        walk_lone(&directory.join(&table.file), &options(4)).unwrap();
     }
     assert_eq!(inventory(&directory), before);
 }

@@ -1,37 +1,38 @@
 //! Data directories of mongod 3.4 and 4.2, against what WiredTiger's own `verify` and the server
 //! said of them.
 //!
-//! The directories in `tests/data/` are skeletons: leaf pages of all but the smallest files are
-//! zeroed. SEEKSCOPE_MONGOD_FILES names a folder with the originals, which are then checked as well.
+//! The directories in `tests/data/` are skeletons: of the data files' leaves only the headers are
+//! left. SEEKSCOPE_MONGOD_FILES names a folder with the originals, which are then checked as well.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use seekscope_wiredtiger::{BlockAddress, Leaf};
+use seekscope_wiredtiger::{Accounting, BlockAddress, Leaf};
 use serde_json::Value;
 
 use crate::directory::{Directory, Files, files_below};
 
 /// The skeletons: name, files, files with a tree, leaves.
-const SKELETONS: [(&str, usize, usize, usize); 4] = [
-    ("none", 0, 0, 0),
-    ("snappy", 0, 0, 0),
-    ("zlib_dirs", 0, 0, 0),
-    ("snappy42", 0, 0, 0),
+pub(crate) const SKELETONS: [(&str, usize, usize, usize); 4] = [
+    ("none", 24, 22, 711),
+    ("snappy", 24, 22, 1877),
+    ("zlib_dirs", 24, 22, 275),
+    ("snappy42", 26, 21, 246),
 ];
 
 pub(crate) fn data_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
-fn address(value: &Value) -> (u64, u64) {
+pub(crate) fn address(value: &Value) -> (u64, u64) {
     (value[0].as_u64().unwrap(), value[1].as_u64().unwrap())
 }
 
-fn on_disk(block: &BlockAddress) -> (u64, u64) {
+pub(crate) fn on_disk(block: &BlockAddress) -> (u64, u64) {
     (block.offset, block.length.into())
 }
 
-fn leaf_on_disk(leaf: &Leaf) -> (u64, u64) {
+pub(crate) fn leaf_on_disk(leaf: &Leaf) -> (u64, u64) {
     (leaf.offset, leaf.length.into())
 }
 
@@ -102,16 +103,67 @@ fn check(files: &Files, expected: &Value) -> (usize, usize, usize) {
     (checked, trees, leaves)
 }
 
+/// The directory `name` as its skeleton has it.
+pub(crate) fn skeleton(name: &str) -> Files {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = data_folder().join(format!("{name}.tar.gz"));
+    let mut tar = Command::new("tar");
+    let unpacked = tar
+        .arg("-xzf")
+        .arg(archive)
+        .arg("-C")
+        .arg(folder.path())
+        .status()
+        .unwrap();
+    assert!(unpacked.success());
+    files_below(&folder.path().join(name))
+}
+
+pub(crate) fn truth(name: &str) -> Value {
+    let truth = std::fs::read(data_folder().join(format!("{name}.expected.json"))).unwrap();
+    serde_json::from_slice(&truth).unwrap()
+}
+
+#[test]
+fn every_leaf_of_every_file_without_its_leaves() {
+    for (name, files, trees, leaves) in SKELETONS {
+        assert_eq!(
+            check(&skeleton(name), &truth(name)),
+            (files, trees, leaves),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_byte_is_accounted_for() {
+    for (name, ..) in SKELETONS {
+        let files = skeleton(name);
+        let directory = Directory::open(&files).unwrap();
+        for (file, _) in directory.metadata.files() {
+            let walked = directory.walk(file).unwrap();
+            let Some(cookie) = walked.cookie else {
+                continue;
+            };
+            let unit = walked.config.allocation_bytes;
+            let sums = Accounting::of(&cookie, unit, &walked.tree, &walked.avail);
+            assert_eq!(
+                sums.pinned_bytes,
+                Some(0),
+                "{name}/{file}: {cookie:?} {sums:?}"
+            );
+            assert_eq!(cookie.file_bytes, files[file].len() as u64, "{name}/{file}");
+        }
+    }
+}
+
 #[test]
 fn originals_if_at_hand() {
     let Ok(folder) = std::env::var("SEEKSCOPE_MONGOD_FILES") else {
         return;
     };
     for (name, ..) in SKELETONS {
-        let folder = Path::new(&folder);
-        let truth = std::fs::read(data_folder().join(format!("{name}.expected.json"))).unwrap();
-        let truth: Value = serde_json::from_slice(&truth).unwrap();
-        let counts = check(&files_below(&folder.join(name)), &truth);
+        let counts = check(&files_below(&Path::new(&folder).join(name)), &truth(name));
         println!("{name}: (files, trees, leaves) that agree: {counts:?}");
     }
 }
