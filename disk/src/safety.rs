@@ -95,8 +95,9 @@ fn held_by_fcntl(file: &File) -> bool {
     status == 0 && i32::from(lock.l_type) != libc::F_UNLCK
 }
 
-/// `/proc/locks` lists the file, by device and inode (proc_locks(5)).
-fn listed_as_locked(path: &Path, proc: &Path) -> bool {
+/// `/proc/locks` lists the file, by device and inode (proc_locks(5)); the file is not opened. `proc` is
+/// "/proc" outside of tests.
+pub fn listed_as_locked(path: &Path, proc: &Path) -> bool {
     let (Ok(metadata), Ok(locks)) = (fs::metadata(path), fs::read_to_string(proc.join("locks")))
     else {
         return false;

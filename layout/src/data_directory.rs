@@ -1,0 +1,281 @@
+//! A data directory, from its metadata to the walk over one file, with the restarts that a running
+//! server makes necessary.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use seekscope_run::layout::{DataState, NameSource};
+use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
+use seekscope_wiredtiger::size_storer::{self, SIZE_STORER_FILE};
+
+use crate::LayoutError;
+use crate::data_file::DataFile;
+use crate::gate::Gate;
+use crate::live::server_is_running;
+use crate::page_cache::PageCache;
+use crate::recognise;
+use crate::snapshot::{Rows, Snapshot, Source};
+use crate::table_files::{Names, TableFile, TableFiles};
+
+/// A walk is begun anew at most this often.
+pub(crate) const RESTARTS_MAX: u32 = 10;
+/// A failure that comes back while the server has not taken a checkpoint is no race but damage, since
+/// the turtle is replaced before any block of the former checkpoint is reused. One more time than that
+/// reasoning needs, and some more where a server is known to run.
+const FAILURES_WITHOUT_CHANGE: u32 = 2;
+const FAILURES_WITHOUT_CHANGE_LIVE: u32 = 4;
+const BACK_OFF: Duration = Duration::from_millis(10);
+const BACK_OFF_MAX: Duration = Duration::from_millis(500);
+
+/// A WiredTiger data directory: of a running server or not, a snapshot, a copy or a hot backup.
+#[derive(Debug)]
+pub struct DataDirectory {
+    path: PathBuf,
+    /// A guess that only words errors; see `live.rs`.
+    pub state: DataState,
+    /// Of the engine, e.g. "11.3.0"; `None` where the directory does not say, as copied backups do.
+    pub wiredtiger_version: Option<String>,
+    pub names: NameSource,
+    /// Why MongoDB's catalogue or counts could not be used, where they are there.
+    pub unreadable_names: Vec<LayoutError>,
+    tables: TableFiles,
+    snapshot: Mutex<Option<Arc<Snapshot>>>,
+    pub(crate) cache: PageCache,
+}
+
+impl DataDirectory {
+    /// Reads what there is: the metadata and MongoDB's catalogue and counts. Nothing is locked or
+    /// written. [`LayoutError::NotADataDirectory`] says what `path` looks like instead.
+    pub fn open(path: &Path, stop: &AtomicBool) -> Result<Self, LayoutError> {
+        let metadata = path.metadata().map_err(|e| LayoutError::reading(path, e))?;
+        if !metadata.is_dir() {
+            return Err(LayoutError::NotADataDirectory {
+                path: path.into(),
+                finding: "it is a file".to_owned(),
+            });
+        }
+        let mut directory = Self {
+            path: path.into(),
+            state: DataState::default(),
+            wiredtiger_version: None,
+            names: NameSource::default(),
+            unreadable_names: Vec::new(),
+            tables: TableFiles::default(),
+            snapshot: Mutex::new(None),
+            cache: PageCache::default(),
+        };
+        match directory.refresh(stop) {
+            Ok(_) => Ok(directory),
+            Err(LayoutError::Missing { .. }) if !recognise::is_data_directory(path) => {
+                Err(LayoutError::NotADataDirectory {
+                    path: path.into(),
+                    finding: recognise::describe(path),
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The data directory that a file lies in, at most two folders up (directoryPerDB and
+    /// directoryForIndexes), and the file's name there. `None` for a lone file.
+    pub fn containing(
+        file: &Path,
+        stop: &AtomicBool,
+    ) -> Result<Option<(Self, String)>, LayoutError> {
+        let failed = |e| LayoutError::reading(file, e);
+        let as_named = std::path::absolute(file).map_err(failed)?;
+        let as_linked = file.canonicalize().map_err(failed)?;
+        for path in [as_named, as_linked] {
+            let mut above = path.ancestors().skip(1).take(3);
+            if let Some(folder) = above.find(|folder| recognise::is_data_directory(folder)) {
+                let name = path.strip_prefix(folder).unwrap_or(&path);
+                let name = name.to_string_lossy().into_owned();
+                return Ok(Some((Self::open(folder, stop)?, name)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads names and counts anew if the server has taken a checkpoint since; false if it has not.
+    pub fn refresh(&mut self, stop: &AtomicBool) -> Result<bool, LayoutError> {
+        let gate = Gate::new(stop, None);
+        let before = self.held_snapshot();
+        let running = server_is_running(&self.path, Path::new("/proc"));
+        if running {
+            self.state = DataState::Live;
+        }
+        let what = "the metadata";
+        let (snapshot, _) = self.with_restarts(&gate, what, Ok)?;
+        self.state = match (&snapshot.source, running) {
+            (_, true) => DataState::Live,
+            (Source::Backup(..), false) => DataState::Backup,
+            (Source::Turtle(_), false) => DataState::Stopped,
+        };
+        if before.is_some_and(|before| Arc::ptr_eq(&before, &snapshot)) {
+            return Ok(false);
+        }
+        self.unreadable_names.clear();
+        let names = self.read_names(&gate)?;
+        self.names = match (&names.catalogue, snapshot.metadata.file(CATALOGUE_FILE)) {
+            (Some(_), _) => NameSource::Catalogue,
+            (None, Some(_)) => NameSource::IndexMetadata,
+            (None, None) => NameSource::TableNames,
+        };
+        // Reading the names may have led to a newer one.
+        let snapshot = self.held_snapshot().unwrap_or(snapshot);
+        self.wiredtiger_version.clone_from(&snapshot.version);
+        self.tables = TableFiles::new(&snapshot, &names, self.names);
+        Ok(true)
+    }
+
+    /// The directory as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The files of users, by name; those of WiredTiger and MongoDB themselves are not listed.
+    pub fn tables(&self) -> &[TableFile] {
+        self.tables.listed()
+    }
+
+    /// By `database.collection`, `database.collection/index`, file name or ident; by file name or ident
+    /// also those that are not listed. [`LayoutError::NoSuchTable`] says what there is.
+    pub fn find(&self, wanted: &str) -> Result<&TableFile, LayoutError> {
+        self.tables.find(wanted, &self.path)
+    }
+
+    fn read_names(&mut self, gate: &Gate<'_>) -> Result<Names, LayoutError> {
+        let mut names = Names::default();
+        if let Some(rows) = self.rows_if_readable(gate, CATALOGUE_FILE)? {
+            let catalogue = Catalogue::from_rows(&rows);
+            if catalogue.unreadable > 0 {
+                self.unreadable_names.push(LayoutError::CatalogueEntries {
+                    path: self.path.join(CATALOGUE_FILE),
+                    entries: catalogue.unreadable,
+                });
+            }
+            names.catalogue = Some(catalogue);
+        }
+        if let Some(rows) = self.rows_if_readable(gate, SIZE_STORER_FILE)? {
+            names.sizes = size_storer::parse(&rows);
+        }
+        Ok(names)
+    }
+
+    /// `None` where there is no such file, or it is not readable, which is noted: the trees can be
+    /// walked all the same. Only the request to stop is an error.
+    fn rows_if_readable(
+        &mut self,
+        gate: &Gate<'_>,
+        file: &str,
+    ) -> Result<Option<Rows>, LayoutError> {
+        let snapshot = self.held_snapshot();
+        if snapshot.is_some_and(|s| s.metadata.file(file).is_none()) {
+            return Ok(None);
+        }
+        let read = |s: Arc<Snapshot>| s.rows(&self.path, file, gate, &self.cache);
+        match self.with_restarts(gate, file, read) {
+            Ok((rows, _)) => Ok(Some(rows)),
+            Err(LayoutError::Interrupted) => Err(LayoutError::Interrupted),
+            Err(error) => {
+                self.unreadable_names.push(error);
+                Ok(None)
+            }
+        }
+    }
+
+    fn held_snapshot(&self) -> Option<Arc<Snapshot>> {
+        let held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        held.clone()
+    }
+
+    /// The metadata as it is now; read again only if it has changed.
+    fn present_snapshot(
+        &self,
+        source: Source,
+        gate: &Gate<'_>,
+    ) -> Result<Arc<Snapshot>, LayoutError> {
+        if let Some(held) = self.held_snapshot().filter(|held| held.source == source) {
+            return Ok(held);
+        }
+        let new = Arc::new(Snapshot::read(&self.path, source, gate, &self.cache)?);
+        let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// Makes attempts, each from the metadata as it then is, until one is not overtaken by the server.
+    /// Also returns how often it was begun anew. `file` is what an error is about.
+    pub(crate) fn with_restarts<T>(
+        &self,
+        gate: &Gate<'_>,
+        file: &str,
+        mut attempt: impl FnMut(Arc<Snapshot>) -> Result<T, LayoutError>,
+    ) -> Result<(T, u32), LayoutError> {
+        let (mut restarts, mut without_change) = (0, 0);
+        let failures_max = if self.may_move_on() {
+            FAILURES_WITHOUT_CHANGE_LIVE
+        } else {
+            FAILURES_WITHOUT_CHANGE
+        };
+        loop {
+            gate.check()?;
+            let source = Source::of(&self.path)?;
+            let result = self.present_snapshot(source.clone(), gate);
+            let error = match result.and_then(&mut attempt) {
+                Ok(value) => return Ok((value, restarts)),
+                Err(error) if !error.may_be_stale() => return Err(error),
+                Err(error) => error,
+            };
+            let changed = Source::of(&self.path).is_ok_and(|now| now != source);
+            without_change = if changed { 0 } else { without_change + 1 };
+            if without_change == failures_max {
+                return Err(error.lasting(file));
+            }
+            if restarts == RESTARTS_MAX {
+                return Err(LayoutError::MovedOn {
+                    file: file.into(),
+                    restarts,
+                    source: Box::new(error),
+                });
+            }
+            restarts += 1;
+            gate.sleep(back_off(if changed {
+                restarts
+            } else {
+                without_change * 2
+            }))?;
+        }
+    }
+
+    /// Whether walks should remember what they read, because they may have to begin anew.
+    pub(crate) fn may_move_on(&self) -> bool {
+        self.state == DataState::Live
+    }
+
+    /// A file of this directory.
+    pub(crate) fn open_file(&self, name: &str) -> Result<DataFile, LayoutError> {
+        DataFile::open(&crate::tree_reading::path_of(&self.path, name)?)
+    }
+}
+
+/// 10, 20, 40 … 500 ms.
+fn back_off(time: u32) -> Duration {
+    BACK_OFF
+        .saturating_mul(1 << (time - 1).min(16))
+        .min(BACK_OFF_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_up_to_half_a_second() {
+        let waits: Vec<_> = (1..9).map(|n| back_off(n).as_millis()).collect();
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 500, 500]);
+        assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
+    }
+}

@@ -1,0 +1,177 @@
+//! What can go wrong with a data directory: what failed, on what, why, and what to do.
+
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use seekscope_run::units::format_bytes;
+use seekscope_wiredtiger::block::{BlockError, BlockFault};
+use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
+use seekscope_wiredtiger::lone::LoneError;
+use seekscope_wiredtiger::turtle::TurtleError;
+
+/// Why a data directory or one of its files could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// The stop flag was set.
+    #[error("interrupted")]
+    Interrupted,
+    #[error("{} is no WiredTiger data directory: there is neither WiredTiger.turtle nor WiredTiger.turtle.set nor WiredTiger.backup; {finding}", path.display())]
+    NotADataDirectory { path: PathBuf, finding: String },
+    #[error(
+        "{} may not be read: permission denied{}; run as that user or as root, or grant CAP_DAC_READ_SEARCH",
+        path.display(),
+        owner_uid.map(|uid| format!(", it belongs to user {uid}")).unwrap_or_default()
+    )]
+    PermissionDenied {
+        /// The very folder or file that refuses.
+        path: PathBuf,
+        owner_uid: Option<u32>,
+    },
+    #[error("{} does not exist", path.display())]
+    Missing { path: PathBuf },
+    #[error("cannot read {}: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{} is not a regular file; nothing else is read", path.display())]
+    NotAFile { path: PathBuf },
+    #[error("{} has {}, and what belongs there is at most {} long; it is not read", path.display(), format_bytes(*bytes), format_bytes(*bytes_max))]
+    TooLong {
+        path: PathBuf,
+        bytes: u64,
+        bytes_max: u64,
+    },
+    #[error("{} ends before the block of {length} bytes at offset {offset} does", path.display())]
+    ShortRead {
+        path: PathBuf,
+        offset: u64,
+        length: u32,
+    },
+    #[error("{}: {source}", path.display())]
+    Turtle { path: PathBuf, source: TurtleError },
+    /// Also when it is refused: encrypted, a column store, tiered storage.
+    #[error("{file}: {source}")]
+    Config {
+        file: String,
+        source: FileConfigError,
+    },
+    #[error("{}: {source}", path.display())]
+    Block { path: PathBuf, source: BlockError },
+    #[error(
+        "the metadata names a file {name:?}, which is no name below the data directory; it is not opened"
+    )]
+    UnsafeName { name: String },
+    #[error(
+        "the metadata has no file {file}: it was dropped, or created since the last checkpoint"
+    )]
+    NotInMetadata { file: String },
+    #[error("{}: {entries} entries are no documents; what they name is shown by file name", path.display())]
+    CatalogueEntries { path: PathBuf, entries: usize },
+    #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
+    Vanished { path: PathBuf },
+    #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
+    Damaged {
+        file: String,
+        source: Box<LayoutError>,
+    },
+    #[error(
+        "{file} could not be read as of one checkpoint: the server moved on {restarts} times, last \
+         seen by this: {source}; try again, allow more reads per second, or read a snapshot or backup"
+    )]
+    MovedOn {
+        file: String,
+        restarts: u32,
+        source: Box<LayoutError>,
+    },
+    #[error("there is no {wanted:?} in {}{}", path.display(), near(candidates))]
+    NoSuchTable {
+        path: PathBuf,
+        wanted: String,
+        /// What there is of a similar name, or the first few.
+        candidates: Vec<String>,
+    },
+    #[error("where {} lies on the device is not known: {why}", path.display())]
+    NoDeviceMap { path: PathBuf, why: String },
+    #[error("no tree could be found in {} without its data directory: {source}", path.display())]
+    NothingRecovered { path: PathBuf, source: LoneError },
+}
+
+impl LayoutError {
+    /// For a failed open, stat or read of `path`.
+    pub(crate) fn reading(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path: path.into() },
+            io::ErrorKind::PermissionDenied => {
+                let path = refusing(path);
+                let owner_uid = path.metadata().ok().map(|m| m.uid());
+                Self::PermissionDenied { path, owner_uid }
+            }
+            _ => Self::Io {
+                path: path.into(),
+                source,
+            },
+        }
+    }
+
+    /// A server that went on to its next checkpoint can be the reason, so that beginning again can
+    /// help. Blocks of a checkpoint are reused once the next one is complete, files shrink and vanish.
+    pub(crate) fn may_be_stale(&self) -> bool {
+        match self {
+            Self::Block { source, .. } => source.may_be_stale(),
+            Self::Turtle { source, .. } => !is_refusal(source),
+            Self::Missing { .. } | Self::ShortRead { .. } | Self::NotInMetadata { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// An error that waiting did not cure, with what it is about.
+    pub(crate) fn lasting(self, file: &str) -> Self {
+        match self {
+            Self::NotInMetadata { .. } => self,
+            Self::Missing { path } => Self::Vanished { path },
+            source => Self::Damaged {
+                file: file.into(),
+                source: Box::new(source),
+            },
+        }
+    }
+
+    /// Nothing but the key would help.
+    pub fn is_encrypted(&self) -> bool {
+        match self {
+            Self::Config { source, .. }
+            | Self::Turtle {
+                source: TurtleError::Metadata(source),
+                ..
+            } => {
+                matches!(source, FileConfigError::Refused(Refusal::Encrypted(_)))
+            }
+            Self::Block { source, .. } => source.fault == BlockFault::Encrypted,
+            Self::NothingRecovered { source, .. } => *source == LoneError::Encrypted,
+            Self::Damaged { source, .. } => source.is_encrypted(),
+            _ => false,
+        }
+    }
+}
+
+fn is_refusal(error: &TurtleError) -> bool {
+    matches!(error, TurtleError::Metadata(FileConfigError::Refused(_)))
+}
+
+/// The folder above `path` that may not be searched, else `path` itself.
+fn refusing(path: &Path) -> PathBuf {
+    let denied = |p: &Path| {
+        p.symlink_metadata()
+            .is_err_and(|e| e.kind() == io::ErrorKind::PermissionDenied)
+    };
+    // The highest that cannot even be looked up: its parent is what refuses.
+    let highest = path.ancestors().filter(|p| denied(p)).last();
+    let parent = highest.and_then(Path::parent);
+    parent.unwrap_or(path).to_path_buf()
+}
+
+fn near(candidates: &[String]) -> String {
+    match candidates {
+        [] => "; it has no tables".to_owned(),
+        some => format!("; there is {}", some.join(", ")),
+    }
+}

@@ -1,0 +1,70 @@
+//! Whether a server is running on a data directory.
+//!
+//! WiredTiger locks `WiredTiger.lock` with fcntl, mongod also `mongod.lock` with flock. Both locks
+//! are listed in `/proc/locks` by device and inode; the files themselves are not even opened here,
+//! because whoever closes a file gives up all fcntl locks that its process has on it (fcntl_locking(2)),
+//! which would be ours if seekscope ever ran inside a server's process.
+//!
+//! The list leaves out locks of other PID namespaces (a container cannot see the host's), and where
+//! filesystems give out device numbers of their own (btrfs, overlay) it names another device. Then
+//! mongod's process id in `mongod.lock` remains, which is empty after a clean shutdown. A wrong answer
+//! changes how a failure is worded and what is kept in memory, never how anything is read.
+
+use std::fs;
+use std::path::Path;
+
+use seekscope_disk::safety::listed_as_locked;
+
+use crate::data_file::DataFile;
+
+/// `proc` is "/proc" outside of tests.
+pub(crate) fn server_is_running(directory: &Path, proc: &Path) -> bool {
+    let locked = |name| listed_as_locked(&directory.join(name), proc);
+    locked("WiredTiger.lock") || locked("mongod.lock") || mongod_lives(directory, proc)
+}
+
+/// The process that `mongod.lock` names exists and is a mongod. Numbers are reused, hence the name.
+fn mongod_lives(directory: &Path, proc: &Path) -> bool {
+    let Ok(text) = DataFile::read_whole(&directory.join("mongod.lock"), 64) else {
+        return false;
+    };
+    let pid = String::from_utf8_lossy(&text).trim().parse::<u32>();
+    pid.is_ok_and(|pid| {
+        let comm = fs::read_to_string(proc.join(pid.to_string()).join("comm"));
+        comm.is_ok_and(|name| name.starts_with("mongod"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{FlockOperation, flock};
+    use std::fs::File;
+
+    #[test]
+    fn a_held_lock_is_a_server() {
+        let folder = tempfile::tempdir().unwrap();
+        let running = || server_is_running(folder.path(), Path::new("/proc"));
+        assert!(!running());
+        let lock = File::create(folder.path().join("WiredTiger.lock")).unwrap();
+        assert!(!running(), "left behind by a server that has ended");
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        assert!(running());
+    }
+
+    #[test]
+    fn a_process_id_counts_only_while_its_mongod_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let proc = tempfile::tempdir().unwrap();
+        let running = || server_is_running(folder.path(), proc.path());
+        fs::write(folder.path().join("mongod.lock"), "4711\n").unwrap();
+        assert!(!running());
+        fs::create_dir(proc.path().join("4711")).unwrap();
+        fs::write(proc.path().join("4711/comm"), "bash\n").unwrap();
+        assert!(!running());
+        fs::write(proc.path().join("4711/comm"), "mongod\n").unwrap();
+        assert!(running());
+        fs::write(folder.path().join("mongod.lock"), "").unwrap();
+        assert!(!running());
+    }
+}

@@ -1,0 +1,159 @@
+//! The state of a whole data directory at one moment, as its metadata tells it: every file with its
+//! checkpoints. It stays readable until the server's next checkpoint or two.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use seekscope_wiredtiger::file_config::FileConfig;
+use seekscope_wiredtiger::metadata::Metadata;
+use seekscope_wiredtiger::turtle::{METADATA_FILE, Turtle};
+use seekscope_wiredtiger::walk::{KeyValue, TreeWalk, Visit};
+
+use crate::LayoutError;
+use crate::data_file::DataFile;
+use crate::gate::Gate;
+use crate::page_cache::{PageCache, WalkPages};
+use crate::tree_reading::{TreeReader, path_of};
+
+/// A turtle has a kilobyte or two.
+const TURTLE_BYTES_MAX: u64 = 1 << 20;
+/// A kilobyte per file; the metadata of a hundred thousand files.
+const BACKUP_BYTES_MAX: u64 = 256 << 20;
+
+/// In key order.
+pub(crate) type Rows = Vec<KeyValue>;
+
+/// What the metadata is read from, so that it is noticed when it changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The text of the turtle.
+    Turtle(Vec<u8>),
+    /// Written once, while a backup cursor is open: told by inode, length and time.
+    Backup(u64, u64, i64, i64),
+}
+
+impl Source {
+    /// A backup cursor pins the checkpoints it lists for as long as it is open, and in a copy made
+    /// through one it is what the copied files fit; so it goes before the turtle. A turtle is replaced
+    /// by renaming; on systems where that was interrupted only the new one is there.
+    pub(crate) fn of(directory: &Path) -> Result<Self, LayoutError> {
+        let backup = directory.join("WiredTiger.backup");
+        if let Ok(m) = backup.metadata() {
+            return Ok(Self::Backup(m.ino(), m.len(), m.mtime(), m.mtime_nsec()));
+        }
+        let read = |name| DataFile::read_whole(&directory.join(name), TURTLE_BYTES_MAX);
+        let turtle = match read("WiredTiger.turtle") {
+            Err(missing @ LayoutError::Missing { .. }) => {
+                read("WiredTiger.turtle.set").map_err(|_| missing)
+            }
+            other => other,
+        };
+        Ok(Self::Turtle(turtle?))
+    }
+}
+
+/// The metadata as of one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    pub(crate) source: Source,
+    /// Of WiredTiger, e.g. "11.3.0"; copied backups do not say.
+    pub(crate) version: Option<String>,
+    pub(crate) metadata: Metadata,
+    /// Of the metadata's own file, which a backup does not list.
+    metadata_config: Option<FileConfig>,
+}
+
+impl Snapshot {
+    /// Reads the metadata that `source` leads to, once; a server may get in the way.
+    pub(crate) fn read(
+        directory: &Path,
+        source: Source,
+        gate: &Gate<'_>,
+        cache: &PageCache,
+    ) -> Result<Self, LayoutError> {
+        let malformed = |name: &str| {
+            let path = directory.join(name);
+            move |source| LayoutError::Turtle { path, source }
+        };
+        let Source::Turtle(text) = &source else {
+            let name = "WiredTiger.backup";
+            let text = DataFile::read_whole(&directory.join(name), BACKUP_BYTES_MAX)?;
+            let metadata = Metadata::from_backup(&text).map_err(malformed(name))?;
+            return Ok(Self {
+                source,
+                // Backups do not say, but the server that has one under way has a turtle, too.
+                version: metadata
+                    .version
+                    .clone()
+                    .or_else(|| turtle_version(directory)),
+                metadata,
+                metadata_config: None,
+            });
+        };
+        let turtle = Turtle::parse(text).map_err(malformed("WiredTiger.turtle"))?;
+        let rows = rows(directory, METADATA_FILE, &turtle.metadata, gate, cache)?;
+        Ok(Self {
+            source,
+            version: turtle.version,
+            metadata: Metadata::from_rows(rows),
+            metadata_config: Some(turtle.metadata),
+        })
+    }
+
+    /// How to read a file, and from which roots.
+    pub(crate) fn config(&self, file: &str) -> Result<FileConfig, LayoutError> {
+        if let (METADATA_FILE, Some(config)) = (file, &self.metadata_config) {
+            return Ok(config.clone());
+        }
+        let text = self.metadata.file(file);
+        let text = text.ok_or_else(|| LayoutError::NotInMetadata { file: file.into() })?;
+        FileConfig::parse(text).map_err(|source| LayoutError::Config {
+            file: file.into(),
+            source,
+        })
+    }
+
+    /// All rows of a small table.
+    pub(crate) fn rows(
+        &self,
+        directory: &Path,
+        file: &str,
+        gate: &Gate<'_>,
+        cache: &PageCache,
+    ) -> Result<Rows, LayoutError> {
+        rows(directory, file, &self.config(file)?, gate, cache)
+    }
+}
+
+fn turtle_version(directory: &Path) -> Option<String> {
+    let text = DataFile::read_whole(&directory.join("WiredTiger.turtle"), TURTLE_BYTES_MAX);
+    Turtle::parse(&text.ok()?).ok()?.version
+}
+
+/// None for an empty table.
+fn rows(
+    directory: &Path,
+    name: &str,
+    config: &FileConfig,
+    gate: &Gate<'_>,
+    cache: &PageCache,
+) -> Result<Rows, LayoutError> {
+    let cookie = config.newest_checkpoint().and_then(|c| c.cookie);
+    let Some((cookie, root)) = cookie.and_then(|cookie| Some((cookie, cookie.root?))) else {
+        return Ok(Rows::new());
+    };
+    let file = DataFile::open(&path_of(directory, name)?)?;
+    let failed = |source| LayoutError::Block {
+        path: directory.join(name),
+        source,
+    };
+    let walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::Rows);
+    let mut walk = walk.map_err(failed)?;
+    // Kept always: a server that moves on makes this be read again and again, and it is small.
+    let pages = WalkPages::new(cache.take(name), true);
+    let mut reader = TreeReader::new(file, gate, pages);
+    let supplied = reader.supply(&mut walk);
+    cache.keep(name, reader.into_pages(supplied.is_ok()));
+    supplied?;
+    walk.rows().map_err(failed)
+}

@@ -1,0 +1,199 @@
+//! The files of a data directory and what is in them: names from MongoDB's catalogue where there is
+//! one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use seekscope_run::layout::NameSource;
+use seekscope_wiredtiger::FileConfig;
+use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
+use seekscope_wiredtiger::size_storer::{SIZE_STORER_FILE, StoredSize};
+use seekscope_wiredtiger::turtle::METADATA_FILE;
+
+use crate::LayoutError;
+use crate::snapshot::Snapshot;
+
+const SUGGESTIONS: usize = 5;
+
+/// One file with a tree in it.
+#[derive(Debug)]
+pub struct TableFile {
+    /// Relative to the data directory, e.g. "shop/collection-7-12.wt".
+    pub file: String,
+    /// `database.collection`; without MongoDB the table's own name; `None` where the catalogue does
+    /// not know the file.
+    pub namespace: Option<String>,
+    /// The index's name, for indexes.
+    pub index: Option<String>,
+    /// As of when the directory was opened or refreshed; walks look up the newest. An error where the
+    /// file cannot be walked: encrypted, or created since the last checkpoint
+    /// ([`LayoutError::NotInMetadata`]).
+    pub config: Result<FileConfig, LayoutError>,
+    /// MongoDB's count of documents (of a collection) and their bytes, approximate after a crash.
+    pub documents: Option<u64>,
+    pub document_bytes: Option<u64>,
+}
+
+impl TableFile {
+    /// What WiredTiger calls the table: the file's name without ".wt".
+    pub fn ident(&self) -> &str {
+        ident_of(&self.file)
+    }
+
+    /// `database.collection`, `database.collection/index`, or the ident where neither is known.
+    pub fn name(&self) -> String {
+        match (&self.namespace, &self.index) {
+            (Some(namespace), Some(index)) => format!("{namespace}/{index}"),
+            (Some(namespace), None) => namespace.clone(),
+            (None, _) => self.ident().to_owned(),
+        }
+    }
+}
+
+/// Of WiredTiger (`WiredTiger.wt`, its history store) or MongoDB themselves; read when named, but not
+/// listed. `WiredTiger` is a name that tables cannot begin with.
+fn is_own(file: &str) -> bool {
+    file.starts_with("WiredTiger") || [CATALOGUE_FILE, SIZE_STORER_FILE].contains(&file)
+}
+
+fn ident_of(file: &str) -> &str {
+    file.strip_suffix(".wt").unwrap_or(file)
+}
+
+/// What MongoDB says of its files; empty without MongoDB.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) catalogue: Option<Catalogue>,
+    /// By ident.
+    pub(crate) sizes: BTreeMap<String, StoredSize>,
+}
+
+/// All files, those of users first by name and then those of WiredTiger and MongoDB.
+#[derive(Debug, Default)]
+pub(crate) struct TableFiles {
+    files: Vec<TableFile>,
+    own: usize,
+}
+
+impl TableFiles {
+    pub(crate) fn new(snapshot: &Snapshot, names: &Names, source: NameSource) -> Self {
+        let mut known = known_idents(names);
+        let mut files: Vec<_> = snapshot
+            .metadata
+            .files()
+            .map(|(file, _)| table_file(file, snapshot, source, known.remove(ident_of(file))))
+            .collect();
+        if snapshot.metadata.file(METADATA_FILE).is_none() {
+            files.push(table_file(METADATA_FILE, snapshot, source, None));
+        }
+        // What the catalogue has and the metadata has not was created since the last checkpoint.
+        files.extend(
+            known.into_iter().map(|(ident, name)| {
+                table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
+            }),
+        );
+        for file in files.iter_mut().filter(|file| file.index.is_none()) {
+            let size = names.sizes.get(file.ident());
+            file.documents = size.map(|size| size.documents);
+            file.document_bytes = size.map(|size| size.document_bytes);
+        }
+        files.sort_by_cached_key(|file| (is_own(&file.file), file.name(), file.file.clone()));
+        let own = files.iter().filter(|file| is_own(&file.file)).count();
+        Self { files, own }
+    }
+
+    /// Those of users.
+    pub(crate) fn listed(&self) -> &[TableFile] {
+        &self.files[..self.files.len() - self.own]
+    }
+
+    /// By name, file or ident, in this order; files also by their last component where that is unique,
+    /// and by their path.
+    pub(crate) fn find(&self, wanted: &str, directory: &Path) -> Result<&TableFile, LayoutError> {
+        let by =
+            |matches: &dyn Fn(&TableFile) -> bool| self.files.iter().find(|file| matches(file));
+        let path = Path::new(wanted);
+        let relative = path.strip_prefix(directory).unwrap_or(path);
+        let found = by(&|f| f.namespace.as_deref() == Some(wanted) && f.index.is_none())
+            .or_else(|| by(&|f| f.name() == wanted))
+            .or_else(|| by(&|f| Path::new(&f.file) == relative || Path::new(f.ident()) == relative))
+            .or_else(|| self.by_last_component(wanted));
+        found.ok_or_else(|| LayoutError::NoSuchTable {
+            path: directory.into(),
+            wanted: wanted.into(),
+            candidates: self.suggestions(wanted),
+        })
+    }
+
+    fn by_last_component(&self, wanted: &str) -> Option<&TableFile> {
+        let mut found = self.files.iter().filter(|file| {
+            let last = file.file.rsplit('/').next().unwrap_or_default();
+            last == wanted || ident_of(last) == wanted
+        });
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// Names that contain what was asked for or are contained in it, else the first few.
+    fn suggestions(&self, wanted: &str) -> Vec<String> {
+        let wanted = wanted.to_lowercase();
+        let last = wanted.rsplit(['.', '/']).next().unwrap_or_default();
+        let names: Vec<_> = self.listed().iter().map(TableFile::name).collect();
+        let similar = |name: &&String| {
+            let name = name.to_lowercase();
+            wanted.contains(&name) || !last.is_empty() && name.contains(last)
+        };
+        let some: Vec<_> = names
+            .iter()
+            .filter(similar)
+            .take(SUGGESTIONS)
+            .cloned()
+            .collect();
+        match some.is_empty() {
+            true => names.into_iter().take(SUGGESTIONS).collect(),
+            false => some,
+        }
+    }
+}
+
+/// Namespace and index.
+type Name = (String, Option<String>);
+
+fn known_idents(names: &Names) -> BTreeMap<String, Name> {
+    let mut known = BTreeMap::new();
+    for collection in names.catalogue.iter().flat_map(|c| &c.collections) {
+        let namespace = &collection.namespace;
+        known.insert(collection.ident.clone(), (namespace.clone(), None));
+        for index in &collection.indexes {
+            let name = (namespace.clone(), Some(index.name.clone()));
+            known.insert(index.ident.clone(), name);
+        }
+    }
+    known
+}
+
+fn table_file(
+    file: &str,
+    snapshot: &Snapshot,
+    source: NameSource,
+    known: Option<Name>,
+) -> TableFile {
+    let config = snapshot.config(file);
+    let from_metadata = || {
+        let index = config.as_ref().ok()?.index.clone()?;
+        Some((index.namespace, index.index))
+    };
+    let (namespace, index) = match (known, source) {
+        (Some((namespace, index)), _) => (Some(namespace), index),
+        (None, _) if is_own(file) => (None, None),
+        (None, NameSource::TableNames) => (Some(ident_of(file).to_owned()), None),
+        (None, _) => from_metadata().map_or((None, None), |(n, i)| (Some(n), Some(i))),
+    };
+    TableFile {
+        file: file.to_owned(),
+        namespace,
+        index,
+        config,
+        documents: None,
+        document_bytes: None,
+    }
+}

@@ -1,0 +1,166 @@
+//! The walk over one file of a data directory: its leaves in key order and its free space, as of one
+//! checkpoint.
+
+use std::sync::atomic::AtomicBool;
+
+use seekscope_wiredtiger::walk::{TreeWalk, Visit};
+use seekscope_wiredtiger::{
+    Accounting, BlockAddress, BlockFormat, Checkpoint, Compressor, Extent, ExtentList, Tree,
+};
+
+use crate::LayoutError;
+use crate::data_directory::DataDirectory;
+use crate::gate::Gate;
+use crate::page_cache::{Pages, WalkPages};
+use crate::table_files::TableFile;
+use crate::tree_reading::TreeReader;
+
+/// How a walk reads.
+#[derive(Debug, Clone, Copy)]
+pub struct WalkOptions<'a> {
+    /// Reads at the same time within a level; 16 to 64 suit SSDs, 1 disks.
+    pub parallel_reads: usize,
+    /// At most so many, to be gentle.
+    pub reads_per_s: Option<u64>,
+    /// Set it, and the walk ends with [`LayoutError::Interrupted`].
+    pub stop: &'a AtomicBool,
+    /// Remember internal pages for the file's next walk (128 MiB for all files together), which then
+    /// reads only what has changed.
+    pub keep_pages: bool,
+}
+
+/// How a tree's root was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeSource {
+    /// The data directory's metadata names it.
+    Metadata,
+    /// The newest description of a checkpoint inside the file itself (MongoDB from 4.2 on).
+    OwnDescription,
+    /// The newest internal page that nothing points at and below which all is there: a guess, and the
+    /// compressor with it.
+    Orphan,
+}
+
+/// What a walk found; every page it is made of was checked against what its parent says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WalkedFile {
+    /// Without leaves and levels where nothing has been written yet.
+    pub tree: Tree,
+    /// Free for reuse, ascending by offset, touching ones joined.
+    pub free: Vec<Extent>,
+    pub source: TreeSource,
+    /// `None`: the file has never been written by a checkpoint. Names, times and orders are unknown
+    /// (empty, 0) where a lone file's tree was found by its pages.
+    pub checkpoint: Option<Checkpoint>,
+    pub allocation_bytes: u32,
+    pub compressor: Compressor,
+    /// At that checkpoint.
+    pub file_bytes: u64,
+    /// Large keys and values outside the leaves. This and the next are 0 also where they are unknown,
+    /// because the checkpoint's sums are (a lone file of MongoDB up to 4.0) or contradict the tree.
+    pub overflow_bytes: u64,
+    /// What nothing else explains: blocks that an older checkpoint holds.
+    pub pinned_bytes: u64,
+    /// Asked of the file, in how many reads, all attempts together; the metadata is not counted.
+    pub bytes_read: u64,
+    pub reads: u64,
+    /// Attempts that the server overtook.
+    pub restarts: u32,
+}
+
+impl DataDirectory {
+    /// Walks the file's newest checkpoint that its directory knows now. Several threads may walk
+    /// different files at once.
+    pub fn walk(
+        &self,
+        table: &TableFile,
+        options: &WalkOptions<'_>,
+    ) -> Result<WalkedFile, LayoutError> {
+        let gate = Gate::new(options.stop, options.reads_per_s);
+        let (mut reads, mut bytes_read) = (0, 0);
+        let mut pages: Pages = self.cache.take(&table.file);
+        let mut failed_before = false;
+        let walked = self.with_restarts(&gate, &table.file, |snapshot| {
+            let keep = options.keep_pages || failed_before || self.may_move_on();
+            failed_before = true;
+            let known = WalkPages::new(std::mem::take(&mut pages), keep);
+            let config = snapshot.config(&table.file)?;
+            let file = self.open_file(&table.file)?;
+            let mut reader =
+                TreeReader::new(file, &gate, known).in_parallel(options.parallel_reads);
+            let checkpoint = config.newest_checkpoint().cloned();
+            let walked = walk_checkpoint(&mut reader, config.format(), checkpoint);
+            reads += reader.reads;
+            bytes_read += reader.bytes_read;
+            pages = reader.into_pages(walked.is_ok());
+            walked
+        });
+        if options.keep_pages {
+            self.cache.keep(&table.file, pages);
+        }
+        let (walked, restarts) = walked?;
+        Ok(WalkedFile {
+            reads,
+            bytes_read,
+            restarts,
+            ..walked
+        })
+    }
+}
+
+/// Walks a tree and reads its list of free extents.
+pub(crate) fn walk_checkpoint(
+    reader: &mut TreeReader<'_>,
+    format: BlockFormat,
+    checkpoint: Option<Checkpoint>,
+) -> Result<WalkedFile, LayoutError> {
+    let cookie = checkpoint.as_ref().and_then(|checkpoint| checkpoint.cookie);
+    let file_bytes = match cookie {
+        Some(cookie) => cookie.file_bytes,
+        None => reader.file_bytes()?,
+    };
+    let mut walked = WalkedFile {
+        tree: Tree::default(),
+        free: Vec::new(),
+        source: TreeSource::Metadata,
+        checkpoint,
+        allocation_bytes: format.allocation_bytes,
+        compressor: format.compressor,
+        file_bytes,
+        overflow_bytes: 0,
+        pinned_bytes: 0,
+        bytes_read: 0,
+        reads: 0,
+        restarts: 0,
+    };
+    let Some(cookie) = cookie else {
+        return Ok(walked);
+    };
+    if let Some(root) = cookie.root {
+        walked.tree = walk_tree(reader, root, format, file_bytes)?;
+    }
+    let mut free = ExtentList::default();
+    if let Some(avail) = cookie.avail {
+        let bytes = reader.block(&avail)?;
+        let list = ExtentList::parse(&avail, &bytes, file_bytes);
+        free = list.map_err(|source| reader.block_error(source))?;
+    }
+    let bytes = Accounting::of(&cookie, format.allocation_bytes, &walked.tree, &free);
+    walked.overflow_bytes = bytes.overflow_bytes.unwrap_or_default();
+    walked.pinned_bytes = bytes.pinned_bytes.unwrap_or_default();
+    walked.free = free.extents;
+    Ok(walked)
+}
+
+/// All leaves below a root.
+pub(crate) fn walk_tree(
+    reader: &mut TreeReader<'_>,
+    root: BlockAddress,
+    format: BlockFormat,
+    file_bytes: u64,
+) -> Result<Tree, LayoutError> {
+    let walk = TreeWalk::new(root, format, file_bytes, Visit::InternalPages);
+    let mut walk = walk.map_err(|source| reader.block_error(source))?;
+    reader.supply(&mut walk)?;
+    walk.finish().map_err(|source| reader.block_error(source))
+}
