@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::block::{BlockError, BlockFault, BlockFormat, CheckedBlock, PageKind};
 use crate::block_map::BlockMap;
 use crate::cells::AddressKind;
+use crate::packed_leaf::PackedLeaf;
 use crate::pages::{self, Child, Item, Row, RowBudget};
 use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
 use crate::wanted::WantedBlocks;
@@ -78,40 +79,6 @@ enum Place {
     Page { piece: usize },
     Key { piece: usize, row: usize },
     Value { piece: usize, row: usize },
-}
-
-/// Offset in units (29 bits, see [`BlockMap::MAX_UNITS`]), length in units (32 bits), kind.
-#[derive(Debug, Clone, Copy)]
-struct PackedLeaf(u64);
-
-impl PackedLeaf {
-    fn pack(leaf: &Leaf, allocation_bytes: u32) -> PackedLeaf {
-        let unit = u64::from(allocation_bytes);
-        let kind = match leaf.kind {
-            LeafKind::Plain => 0,
-            LeafKind::WithoutOverflow => 1,
-            LeafKind::Deleted => 2,
-        };
-        PackedLeaf((leaf.offset / unit) << 34 | (u64::from(leaf.length) / unit) << 2 | kind)
-    }
-
-    fn unpack(self, allocation_bytes: u32) -> Leaf {
-        let unit = u64::from(allocation_bytes);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "it was packed from 32 bits"
-        )]
-        let length_units = (self.0 >> 2) as u32;
-        Leaf {
-            offset: (self.0 >> 34) * unit,
-            length: length_units.wrapping_mul(allocation_bytes),
-            kind: match self.0 & 3 {
-                0 => LeafKind::Plain,
-                1 => LeafKind::WithoutOverflow,
-                _ => LeafKind::Deleted,
-            },
-        }
-    }
 }
 
 impl TreeWalk {
