@@ -28,13 +28,14 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     output::print(&comparison_terminal(&comparison, width))
 }
 
-fn pairs<'a>(
-    first: &'a Run,
-    second: &'a Run,
-    args: &CompareArgs,
-) -> Result<Vec<PairedFiles<'a>>> {
-    let before = &layout_of(&first.1, &args.first)?.files;
-    let after = &layout_of(&second.1, &args.second)?.files;
+fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<PairedFiles<'a>>> {
+    let (before, after) = (
+        layout_of(&first.1, &args.first)?,
+        layout_of(&second.1, &args.second)?,
+    );
+    // What one of them was not asked for is not missing there.
+    let partial = !before.named.is_empty() || !after.named.is_empty();
+    let (before, after) = (&before.files, &after.files);
     let mut pairs = Vec::new();
     for old in before {
         let new = after.iter().find(|new| key(new) == key(old));
@@ -47,12 +48,17 @@ fn pairs<'a>(
             },
         });
     }
-    let only_after = after.iter().filter(|new| !before.iter().any(|old| key(old) == key(new)));
+    let only_after = after
+        .iter()
+        .filter(|new| !before.iter().any(|old| key(old) == key(new)));
     pairs.extend(only_after.map(|new| PairedFiles {
         first: None,
         second: Some(new),
         moved_leaf_pages: None,
     }));
+    if partial {
+        pairs.retain(|pair| pair.first.is_some() && pair.second.is_some());
+    }
     // What is in both first, by how much a scan's time changed.
     pairs.sort_by(|a, b| change_s(b).total_cmp(&change_s(a)));
     Ok(pairs)

@@ -45,3 +45,59 @@ fn finding(file: &LayoutFile, disk_measured: bool) -> Option<Finding> {
         command: String::new(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{PredictedScan, ScanOrder};
+
+    use super::*;
+
+    fn file(name: &str, now_s: f64) -> LayoutFile {
+        LayoutFile {
+            namespace: Some(name.into()),
+            leaf_pages: 1000,
+            order: Some(ScanOrder::default()),
+            predicted_scan: Some(PredictedScan {
+                now_s,
+                now_low_s: now_s / 2.0,
+                now_high_s: now_s * 2.0,
+                ordered_s: 2.0,
+                ..PredictedScan::default()
+            }),
+            ..LayoutFile::default()
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_a_finding_and_what_is_not_is_none() {
+        let mut index = file("shop.orders", 9.0);
+        index.index = Some("customer_1".into());
+        let layout = LayoutMeasurement {
+            files: vec![file("shop.orders", 31.0), index, file("shop.items", 2.1)],
+            ..LayoutMeasurement::default()
+        };
+        let found = findings(&layout);
+        let titles: Vec<&str> = found.iter().map(|f| f.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "shop.orders has lost its order on disk",
+                "shop.orders/customer_1 has lost its order on disk"
+            ]
+        );
+        let gain = found[0].gain.as_ref().unwrap();
+        assert_eq!((gain.value, gain.low, gain.high), (29.0, 13.5, 60.0));
+        assert!(
+            found[0]
+                .evidence
+                .iter()
+                .any(|e| e.contains("compact frees space"))
+        );
+        assert!(
+            found[1]
+                .evidence
+                .iter()
+                .any(|e| e.contains("drop it and build it again"))
+        );
+    }
+}

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use seekscope_layout::{Leaf, walk_lone};
+use seekscope_layout::walk_lone;
+use seekscope_wiredtiger::Leaf;
 
 use super::measurement::walk_options;
 use super::place::{Place, Whereabouts};

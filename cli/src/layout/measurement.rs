@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use seekscope_layout::{
-    DataDirectory, Leaf, LayoutError, TableFile, WalkOptions, WalkedFile, walk_lone,
+    DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
 use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
@@ -16,6 +16,7 @@ use seekscope_run::{
     Limitation, NameSource, PathState, RunDocument,
 };
 use seekscope_server::FileMap;
+use seekscope_wiredtiger::Leaf;
 
 use super::place::Place;
 use super::record::{Recorder, scanned};
@@ -96,7 +97,10 @@ impl<'a> Measurement<'a> {
                 describe(&mut session.document, directory);
                 let tables: Vec<&TableFile> = match wanted.as_slice() {
                     [] => directory.tables().iter().collect(),
-                    some => some.iter().map(|f| directory.find(f)).collect::<Result<_, _>>()?,
+                    some => some
+                        .iter()
+                        .map(|f| directory.find(f))
+                        .collect::<Result<_, _>>()?,
                 };
                 let (leaves, outcome) = self.tables(session, directory, &tables, names);
                 match (outcome, self.args.decay.watch) {
@@ -133,6 +137,14 @@ impl<'a> Measurement<'a> {
             ..LayoutFile::default()
         };
         self.recorder.fill(&mut file, &walked, path)?;
+        if walked.source == TreeSource::Orphan {
+            session.limit(Limitation {
+                what: "which of the file's trees is the present one is a guess, and so is what is free".into(),
+                why: "files of MongoDB up to 4.0 do not say it themselves: the newest whole tree was taken"
+                    .into(),
+                remedy: "keep the file in its data directory, whose metadata names the tree".into(),
+            });
+        }
         let mut writer = session.directory.leaf_writer()?;
         write_leaves(&mut writer, 1, &walked.tree.leaves)?;
         writer.finish()?;
@@ -234,7 +246,9 @@ fn describe(document: &mut RunDocument, directory: &DataDirectory) {
     }
     let layout = document.layout.get_or_insert_default();
     layout.names = directory.names;
-    layout.wiredtiger_version.clone_from(&directory.wiredtiger_version);
+    layout
+        .wiredtiger_version
+        .clone_from(&directory.wiredtiger_version);
 }
 
 /// In words for a table of files.

@@ -63,8 +63,7 @@ fn interrupted_by(result: Result<()>, signal: Option<&'static str>) -> Result<()
 }
 
 fn is_interruption(error: &anyhow::Error) -> bool {
-    error.is::<Interrupted>()
-        || matches!(error.downcast_ref(), Some(LayoutError::Interrupted))
+    error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(LayoutError::Interrupted))
 }
 
 /// Everything after it is known where to look: nothing is made before the data could be opened.

@@ -29,7 +29,9 @@ impl Whereabouts {
         let place = &args.place;
         if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
             return match args.pid {
-                Some(_) => Err(Usage("--pid belongs to the connection string of a server".into()).into()),
+                Some(_) => {
+                    Err(Usage("--pid belongs to the connection string of a server".into()).into())
+                }
                 None => Ok(Self {
                     path: place.into(),
                     ..Self::default()
@@ -52,9 +54,10 @@ impl Whereabouts {
             limitations.push(Limitation {
                 what: "the server did not tell which file holds which collection".into(),
                 why: error.to_string(),
-                remedy: "grant the user the built-in role clusterMonitor; a mongod's own catalogue is \
+                remedy:
+                    "grant the user the built-in role clusterMonitor; a mongod's own catalogue is \
                          read in any case"
-                    .into(),
+                        .into(),
             });
             FileMap::default()
         });

@@ -6,8 +6,9 @@ use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
 use seekscope_layout::order::scan_order;
 use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
-use seekscope_layout::{Compressor, DeviceMap, Leaf, LeafKind, WalkedFile};
+use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{LayoutFile, OrderDecay};
+use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
 use super::scan_disk::ScanDisk;
 use super::since::Since;
@@ -37,16 +38,15 @@ impl Recorder {
             return Ok(());
         }
         let map = DeviceMap::read(path).ok();
-        file.extents = map.as_ref().map(|map| map.summary(leaves, WINDOW_BYTES));
-        let broken = file.extents.as_mut().filter(|e| e.broken_pairs_share > BROKEN_PAIRS_MIN);
-        let by_device = broken.is_some();
-        if let Some(extents) = broken {
-            extents.used_for_prediction = true;
-        }
-        let device_offset = |offset| map.as_ref().and_then(|map| map.device_offset(offset));
         let mut options = ScanOptions::with_memory(self.memory_bytes);
-        if by_device {
-            options.device_offset = Some(&device_offset);
+        // Nothing has a place yet where the file was written a moment ago.
+        if let Some(map) = map.as_ref().filter(|map| !map.extents().is_empty()) {
+            let mut extents = map.summary(leaves, WINDOW_BYTES);
+            if extents.broken_pairs_share > BROKEN_PAIRS_MIN {
+                extents.used_for_prediction = true;
+                options.extents = map.extents();
+            }
+            file.extents = Some(extents);
         }
         let predicted = predict_scan(&self.disk.model, leaves, file.file_bytes, &options);
         file.predicted_scan = Some(predicted);

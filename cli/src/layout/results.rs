@@ -5,9 +5,7 @@ use std::collections::HashMap;
 
 use anyhow::{Context, Result};
 use seekscope_layout::strip::Strip;
-use seekscope_report::layout::{
-    LayoutReportInput, TerminalOptions, detailed, html, terminal,
-};
+use seekscope_report::layout::{LayoutReportInput, TerminalOptions, detailed, html, terminal};
 use seekscope_run::{LeafRecord, RunError};
 
 use super::since::leaves_of;
@@ -76,7 +74,10 @@ impl Results {
             };
             output::print(&self.with_input(session, |input| terminal(&input, options)))?;
         }
-        progress.say(format!("Report: {}", session.directory.report_path().display()));
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
         Ok(())
     }
 }

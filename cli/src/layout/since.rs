@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_layout::{Leaf, LeafKind};
 use seekscope_run::{LayoutFile, LayoutMeasurement, RunDirectory, RunDocument};
+use seekscope_wiredtiger::{Leaf, LeafKind};
 
 use crate::exit::Usage;
 

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots};
-use seekscope_layout::{Checkpoint, DataDirectory, Leaf, LayoutError, WalkedFile};
+use seekscope_layout::{DataDirectory, LayoutError, WalkedFile};
 use seekscope_report::layout::moment_line;
 use seekscope_run::{LayoutFile, LayoutMoment, monotonic_ns};
+use seekscope_wiredtiger::{Checkpoint, Leaf};
 
 use super::measurement::{Measurement, note_failure, walk_options, write_leaves};
 use crate::environment;
@@ -87,6 +88,7 @@ pub fn follow(
         }
         watched.insert(file_id, entry);
     }
+    session.save()?;
     let result = each_checkpoint(measurement, session, path, &mut watched, started);
     match result {
         Err(error) if matches!(error.downcast_ref(), Some(LayoutError::Interrupted)) => {}
@@ -103,26 +105,51 @@ fn each_checkpoint(
     watched: &mut HashMap<u32, Watched>,
     started: Instant,
 ) -> Result<()> {
-    let decay = &measurement.args.decay;
+    let duration = measurement.args.decay.duration;
     let mut directory = DataDirectory::open(path, measurement.stop)?;
+    // A checkpoint may have come between the first walk and the opening.
+    let mut changed = true;
     loop {
-        let left = decay.duration.map(|time| time.saturating_sub(started.elapsed()));
-        if left.is_some_and(|left| left.is_zero()) || !sleep(measurement, left) {
+        let left = duration.map(|time| time.saturating_sub(started.elapsed()));
+        if !sleep(measurement, left) {
             return Ok(());
         }
-        if !directory.refresh(measurement.stop)? {
-            continue;
+        changed |= directory.refresh(measurement.stop)?;
+        if changed {
+            look_at_all(measurement, session, &directory, watched, started)?;
+            session.save()?;
         }
-        let t_ns = monotonic_ns();
-        let mut ids: Vec<u32> = watched.keys().copied().collect();
-        ids.sort_unstable();
-        for file_id in ids {
-            if let Some(entry) = watched.get_mut(&file_id) {
-                look_again(measurement, session, &directory, file_id, entry, t_ns, started)?;
-            }
+        changed = false;
+        if duration.is_some_and(|time| started.elapsed() >= time) {
+            return Ok(());
         }
-        session.save()?;
     }
+}
+
+fn look_at_all(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    directory: &DataDirectory,
+    watched: &mut HashMap<u32, Watched>,
+    started: Instant,
+) -> Result<()> {
+    let t_ns = monotonic_ns();
+    let mut ids: Vec<u32> = watched.keys().copied().collect();
+    ids.sort_unstable();
+    for file_id in ids {
+        if let Some(entry) = watched.get_mut(&file_id) {
+            look_again(
+                measurement,
+                session,
+                directory,
+                file_id,
+                entry,
+                t_ns,
+                started,
+            )?;
+        }
+    }
+    Ok(())
 }
 
 /// False when a signal came.
@@ -155,7 +182,11 @@ fn look_again(
     let Ok(table) = directory.find(&entry.file) else {
         return Ok(());
     };
-    let newest = table.config.as_ref().ok().and_then(|c| c.newest_checkpoint());
+    let newest = table
+        .config
+        .as_ref()
+        .ok()
+        .and_then(|c| c.newest_checkpoint());
     if newest.is_none_or(|newest: &Checkpoint| newest.order == entry.latest.order) {
         return Ok(());
     }
@@ -164,7 +195,11 @@ fn look_again(
         Ok(walked) => walked,
         Err(LayoutError::Interrupted) => return Err(LayoutError::Interrupted.into()),
         Err(error) => {
-            note_failure(&mut session.document, "a checkpoint could not be read", &error.into());
+            note_failure(
+                &mut session.document,
+                "a checkpoint could not be read",
+                &error.into(),
+            );
             return Ok(());
         }
     };

@@ -13,6 +13,8 @@ use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
 /// A scan must gain at least so much, as a ratio and in seconds, before order is worth its price.
 const GAIN_RATIO_MIN: f64 = 1.5;
 const GAIN_S_MIN: f64 = 0.2;
+/// Less free space is not worth a sentence.
+const FREE_SHARE_MIN: f64 = 0.01;
 
 /// From this score on a file counts as in order, and so on downwards.
 const WORDS: [(f64, &str); 5] = [
@@ -88,14 +90,15 @@ pub fn file_headline(file: &LayoutFile) -> Option<String> {
     let Some(scan) = &file.predicted_scan else {
         return Some(format!("{name} is stored {word}."));
     };
-    let now = format_s(scan.now_s);
-    Some(if is_worth_ordering(file) {
+    let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
+    Some(if scan.now_s >= scan.ordered_s * GAIN_RATIO_MIN {
         format!(
-            "{name} is stored {word}: a cold scan takes about {now}, in order it would take {}.",
-            format_s(scan.ordered_s)
+            "{name} is stored {word}: a cold scan takes about {now}, in order it would take {ordered}."
         )
     } else {
-        format!("{name} is stored {word}: a cold scan takes about {now}, order would hardly help.")
+        format!(
+            "{name} is stored {word}: a cold scan takes about {now}, in the best order {ordered}."
+        )
     })
 }
 
@@ -106,7 +109,7 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
         said.push(order_sentence(file, order));
     }
     said.extend(file.predicted_scan.as_ref().map(scan_sentence));
-    if file.free_bytes > 0 {
+    if free_share(file) >= FREE_SHARE_MIN {
         said.push(format!(
             "{} of the file ({}) are free for reuse, in {} holes, the largest {}: its next changed \
              leaves go there.",
@@ -137,8 +140,8 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
 
 fn order_sentence(file: &LayoutFile, order: &ScanOrder) -> String {
     format!(
-        "{} of {} steps from leaf to leaf go on where the last ended or at most {} further; a scan \
-         seeks {} times ({} would do), once every {}.",
+        "{} of {} steps from leaf to leaf go on where the last ended or at most {} further. Seeks of a \
+         scan: {} ({} at best), one every {}.",
         format_share(order.sequential_share),
         format_count(file.leaf_pages.saturating_sub(1)),
         format_bytes(order.window_bytes),

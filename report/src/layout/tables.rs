@@ -151,13 +151,16 @@ fn space_facts(file: &LayoutFile) -> Vec<Fact> {
     let sized = |bytes: u64| (bytes > 0).then(|| format_bytes(bytes));
     let mut facts = vec![(
         "Free for reuse",
-        Some(format!(
-            "{} ({}) in {} holes, the largest {}",
-            format_bytes(file.free_bytes),
-            format_share(free_share(file)),
-            format_count(file.holes),
-            format_bytes(file.largest_hole_bytes)
-        )),
+        Some(match file.holes {
+            0 => "nothing".into(),
+            holes => format!(
+                "{} ({}) in {} holes, the largest {}",
+                format_bytes(file.free_bytes),
+                format_share(free_share(file)),
+                format_count(holes),
+                format_bytes(file.largest_hole_bytes)
+            ),
+        }),
     )];
     for (name, bytes) in [
         ("Large keys and values outside leaves", file.overflow_bytes),
