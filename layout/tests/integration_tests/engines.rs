@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use seekscope_wiredtiger::Tree;
+
 use crate::verify_output::{Verified, parse};
 
 /// A release, by where it comes from.
@@ -84,6 +86,12 @@ impl Engine {
                 command
             }
         }
+    }
+
+    /// Opening a file, releases from 4.4 on read what the root points at ahead of any scan
+    /// (`src/btree/bt_handle.c`); in a tree of two levels that is every leaf, in key order.
+    pub fn preloads(self, tree: &Tree) -> bool {
+        self != Self::V3_2 && tree.depth == 2
     }
 
     /// `python NAME DIRECTORY` with this release's module.

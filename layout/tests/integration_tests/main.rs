@@ -1,6 +1,6 @@
 //! Data directories read from disk: files of real servers, files made by real WiredTiger engines of
-//! three releases, and what those engines say of them; made ones for what real ones do not show. The
-//! engines are installed by `./x test`; without them these tests fail.
+//! three releases, and what those engines say of them; made ones for what real ones do not show.
+//! `./x test` installs the engines; without them these tests fail.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,8 +14,10 @@
 )]
 
 mod access;
+mod cold_scan;
 mod damaged_directory;
 mod engines;
+mod live;
 mod made_tree;
 mod read_only;
 mod real_directory;
