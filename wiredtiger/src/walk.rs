@@ -27,8 +27,9 @@ pub const MAX_DEPTH: u32 = 32;
 /// A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about 400 MB at the most;
 /// with leaves of 32 KiB this is a file of 512 GiB.
 pub const MAX_LEAVES: u64 = 16 << 20;
-/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more.
-pub const MAX_INTERNAL_PAGES: u64 = 1 << 20;
+/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more. Pages
+/// to read take some hundred bytes each.
+pub const MAX_PAGES_READ: u64 = 1 << 20;
 
 /// A walk under way.
 #[derive(Debug)]
@@ -42,6 +43,8 @@ pub struct TreeWalk {
     wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
+    /// Pages to read, so far.
+    pages: u64,
     leaves: u64,
     internal_pages: u64,
     internal_bytes: u64,
@@ -128,6 +131,7 @@ impl TreeWalk {
             pieces: vec![Piece::Page(root, Expected::Root)],
             wanted: WantedBlocks::default(),
             places: HashMap::new(),
+            pages: 1,
             leaves: 0,
             internal_pages: 0,
             internal_bytes: 0,
@@ -191,6 +195,7 @@ impl TreeWalk {
         if let Some(missing) = self.wanted().first() {
             return Err(missing.error(BlockFault::NotSupplied));
         }
+        drop(self.blocks);
         let leaves = usize::try_from(self.leaves).unwrap_or_default();
         let mut tree = Tree {
             leaves: Vec::with_capacity(leaves),
@@ -251,10 +256,6 @@ impl TreeWalk {
     fn children(&mut self, block: &CheckedBlock<'_>) -> Result<Piece, BlockError> {
         self.internal_pages += 1;
         self.internal_bytes += u64::from(block.address.length);
-        if self.internal_pages > MAX_INTERNAL_PAGES {
-            let (limit, what) = (MAX_INTERNAL_PAGES, "internal pages");
-            return Err(block.error(BlockFault::TooMany { limit, what }));
-        }
         if self.level >= MAX_DEPTH {
             return Err(block.error(BlockFault::TooDeep(MAX_DEPTH)));
         }
@@ -282,7 +283,7 @@ impl TreeWalk {
             AddressKind::Internal => {
                 end_run(leaves, children);
                 children.push(Piece::Page(address, Expected::Internal));
-                return Ok(());
+                return self.count_page(&address);
             }
             AddressKind::Leaf => LeafKind::Plain,
             AddressKind::LeafWithoutOverflow => LeafKind::WithoutOverflow,
@@ -291,7 +292,7 @@ impl TreeWalk {
         if self.visit == Visit::Rows && kind != LeafKind::Deleted {
             end_run(leaves, children);
             children.push(Piece::Page(address, Expected::Leaf(kind)));
-            return Ok(());
+            return self.count_page(&address);
         }
         self.count_leaf(&address)?;
         let leaf = Leaf {
@@ -300,6 +301,15 @@ impl TreeWalk {
             kind,
         };
         leaves.push(PackedLeaf::pack(&leaf, self.format.allocation_bytes));
+        Ok(())
+    }
+
+    fn count_page(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
+        self.pages += 1;
+        if self.pages > MAX_PAGES_READ {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(address.error(BlockFault::TooMany { limit, what }));
+        }
         Ok(())
     }
 
@@ -335,7 +345,7 @@ impl TreeWalk {
         }
         self.pieces = pieces;
         self.places.clear();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut overflow_pages) = (Vec::new(), 0);
         for (piece, known) in self.pieces.iter().enumerate() {
             match known {
                 Piece::Page(address, _) => {
@@ -345,12 +355,18 @@ impl TreeWalk {
                 Piece::Rows(_, rows) => {
                     for (address, place) in overflow_places(piece, rows) {
                         self.blocks.claim(&address)?;
+                        overflow_pages += 1;
                         wanted.push(address);
                         self.places.insert(address.offset, place);
                     }
                 }
                 Piece::Leaves(_) | Piece::Children(_) => {}
             }
+        }
+        self.pages += overflow_pages;
+        if let (true, Some(last)) = (self.pages > MAX_PAGES_READ, wanted.last()) {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(last.error(BlockFault::TooMany { limit, what }));
         }
         self.wanted = WantedBlocks::new(wanted);
         Ok(())

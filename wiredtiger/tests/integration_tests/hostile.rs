@@ -1,7 +1,8 @@
 //! Files made to lead the parser astray: each is refused for what it is, in bounded memory.
 
 use seekscope_wiredtiger::{
-    BlockAddress, BlockError, BlockFault, BlockFormat, Compressor, ExtentList, TreeWalk, Visit,
+    BlockAddress, BlockError, BlockFault, BlockFormat, Compressor, ExtentList, FileConfig,
+    FileConfigError, TreeWalk, Visit,
 };
 
 use crate::MEMORY;
@@ -197,6 +198,26 @@ fn a_small_page_does_not_become_gigabytes() {
         assert!(reason(walk(&blocks, bomb, Visit::Rows)).contains("memory"));
     }
     assert!(MEMORY.peak() - before < 512 << 20);
+}
+
+#[test]
+fn millions_of_pages_are_not_asked_for() {
+    let mut blocks = Blocks::default();
+    // Internal children that do not exist, each a dozen bytes of the root's.
+    let children: Vec<_> = (0..1_100_000).map(|_| blocks.reserve(UNIT, 0)).collect();
+    let root = blocks.internal(TO_INTERNAL, &children);
+    drop(children);
+    let before = MEMORY.restart();
+    let found = fault(walk(&blocks, root, Visit::InternalPages));
+    assert!(matches!(found, BlockFault::TooMany { .. }), "{found}");
+    assert!(MEMORY.peak() - before < 512 << 20);
+}
+
+#[test]
+fn checkpoints_without_end() {
+    let text = format!("checkpoint=({})", "a=(),".repeat(1 << 20));
+    let error = FileConfig::parse(&text).unwrap_err();
+    assert_eq!(error, FileConfigError::TooManyCheckpoints);
 }
 
 #[test]
