@@ -1,24 +1,33 @@
-//! How the leaf pages of a database lie on disk: reading data directories without disturbing them,
+//! How the leaf pages of a database's files lie on disk: reading data directories without disturbing them,
 //! measuring the order, predicting what a scan costs.
 //!
 //! Reading: [`data_directory::DataDirectory`] finds the files and their names and walks them
 //! ([`walked_file`]); `snapshot.rs` and `tree_reading.rs` are how; [`device_map`] says where a file's
 //! bytes lie on the device; [`lone_file`] reads files without their directory. Whatever is read may have been replaced by the server a moment later: every
 //! block is checked against its parent, and a walk that was overtaken begins anew.
+//!
+//! Analysis, of nothing but leaves in key order: [`order`] measures, [`strip`] draws, [`decay`] says how
+//! fast order is lost, [`scan_prediction`] what a scan costs on a disk, one of the [`typical_disks`] if
+//! none was measured.
 
 pub mod data_directory;
 mod data_file;
+pub mod decay;
 pub mod device_map;
 pub mod error;
 mod fiemap;
 mod gate;
 mod live;
 pub mod lone_file;
+pub mod order;
 mod page_cache;
 mod recognise;
+pub mod scan_prediction;
 mod snapshot;
+pub mod strip;
 pub mod table_files;
 mod tree_reading;
+pub mod typical_disks;
 pub mod walked_file;
 
 pub use data_directory::DataDirectory;

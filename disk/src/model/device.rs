@@ -275,13 +275,22 @@ fn device_bytes_per_s(model: &DeviceModel) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// L0 less the wait for a token, which a read one at a time has in it and the bucket adds again.
+/// A read one at a time waited for tokens, rather than for the device, if it took less than this
+/// many times as long as a token takes to come.
+const TOKEN_BOUND_MAX: f64 = 1.5;
+
+/// L0 less the wait for a token, which a read one at a time has in it where tokens come more slowly
+/// than the device reads, and which the bucket adds again.
 fn l0_without_tokens_ns(model: &DeviceModel) -> f64 {
     let token_ns = model
         .iops_bucket
         .filter(|bucket| bucket.per_s > 0.0)
         .map_or(0.0, |bucket| 1e9 / bucket.per_s);
-    (model.l0_ns - token_ns).max(0.0)
+    if model.l0_ns > TOKEN_BOUND_MAX * token_ns {
+        model.l0_ns
+    } else {
+        (model.l0_ns - token_ns).max(0.0)
+    }
 }
 
 fn positioning_ns(model: &DeviceModel) -> f64 {
@@ -420,6 +429,21 @@ mod tests {
             .map(|i| device.request(later, 1, &(i * 20..i * 20 + 10)))
             .collect();
         assert_eq!(again[..3], [later, later, later + 10 * MS]);
+    }
+
+    /// 3,000 requests a second, one at a time 1 ms each: the bucket never holds one back.
+    #[test]
+    fn a_wide_bucket_is_no_part_of_the_latency() {
+        let model = DeviceModel {
+            ns_per_byte: 0.0,
+            iops_bucket: Some(TokenBucket {
+                per_s: 3000.0,
+                burst: 0.0,
+            }),
+            ..model()
+        };
+        let in_turn = [(0, 0..4000), (MS, 10_000..14_000)];
+        assert_eq!(completions(&model, &in_turn), [MS, 2 * MS]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod device;
 mod fit;
 mod limits;
 mod page_cache;
+mod pieces;
 mod predict;
 mod read_ahead;
 #[cfg(test)]
@@ -22,4 +23,5 @@ pub use access::{
 pub use classes::ClassCost;
 pub use fit::{FitError, fit, knee_depth};
 pub use limits::knee;
+pub use pieces::Piece;
 pub use predict::{PredictOptions, Prediction, predict};

@@ -18,6 +18,7 @@ use super::access::{Access, Operation};
 use super::classes::{ClassCost, Classes};
 use super::device::Device;
 use super::page_cache::{PAGE_BYTES, PageCache};
+use super::pieces::{Piece, place};
 use super::read_ahead::{Limits, Mark, ReadAhead, Window};
 
 /// The state of the host that the accesses meet.
@@ -30,6 +31,9 @@ pub struct PredictOptions {
     pub file_bytes: HashMap<u32, u64>,
     /// File and byte range of what is cached at the beginning, the least recently used first.
     pub cached: Vec<(u32, Range<u64>)>,
+    /// The pieces in which files lie on the device, ascending by file offset. A file that is not
+    /// here lies in one piece.
+    pub pieces: HashMap<u32, Vec<Piece>>,
 }
 
 impl PredictOptions {
@@ -39,6 +43,7 @@ impl PredictOptions {
             cache_bytes: memory_bytes / 4 * 3,
             file_bytes: HashMap::new(),
             cached: Vec::new(),
+            pieces: HashMap::new(),
         }
     }
 }
@@ -95,6 +100,7 @@ struct Pending {
 struct Simulation<'a> {
     model: &'a DeviceModel,
     accesses: &'a [Access],
+    pieces: &'a HashMap<u32, Vec<Piece>>,
     limits: Limits,
     file_pages: HashMap<u32, u64>,
     device: Device,
@@ -148,7 +154,7 @@ fn streams_of(accesses: &[Access]) -> Vec<Stream> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(model: &'a DeviceModel, accesses: &'a [Access], options: &PredictOptions) -> Self {
+    fn new(model: &'a DeviceModel, accesses: &'a [Access], options: &'a PredictOptions) -> Self {
         let mut cache = PageCache::new(options.cache_bytes);
         for (file, bytes) in &options.cached {
             cache.insert(
@@ -160,6 +166,7 @@ impl<'a> Simulation<'a> {
         let mut simulation = Self {
             model,
             accesses,
+            pieces: &options.pieces,
             limits: Limits::of(model),
             file_pages: file_pages(accesses, options),
             device,
@@ -363,25 +370,39 @@ impl<'a> Simulation<'a> {
         let fetched = self.cache.insert(file, &pages);
         let new_pages = fetched.iter().map(|range| range.end - range.start).sum();
         *now_ns = now_ns.saturating_add(self.caching_ns(new_pages, window.order));
-        for range in &fetched {
-            let (offset, length) = (
-                range.start * PAGE_BYTES,
-                (range.end - range.start) * PAGE_BYTES,
+        for pages in &fetched {
+            self.send(
+                file,
+                pages.start * PAGE_BYTES..pages.end * PAGE_BYTES,
+                *now_ns,
             );
-            for request in self.device.split(offset, length) {
-                let ready_ns = self.device.request(*now_ns, file, &request);
-                self.pending.push(Pending {
-                    file,
-                    pages: request.start / PAGE_BYTES..request.end / PAGE_BYTES,
-                    ready_ns,
-                });
-            }
         }
         let is_new = |mark: &Mark| fetched.iter().any(|range| range.contains(&mark.start));
         if let Some(mark) = window.mark.filter(is_new) {
             self.cache.set_mark(file, mark);
         }
         fetched
+    }
+
+    /// Sends requests for a stretch of a file: one at least for each piece of it.
+    fn send(&mut self, file: u32, bytes: Range<u64>, now_ns: u64) {
+        let pieces = self.pieces.get(&file).map_or(&[][..], Vec::as_slice);
+        let mut left = bytes;
+        while !left.is_empty() {
+            let placed = place(file, pieces, &left);
+            let length = placed.end - left.start;
+            for request in self.device.split(placed.offset, length) {
+                let ready_ns = self.device.request(now_ns, placed.space, &request);
+                let in_file = |offset: u64| left.start + (offset - placed.offset);
+                self.pending.push(Pending {
+                    file,
+                    pages: in_file(request.start) / PAGE_BYTES
+                        ..in_file(request.end).div_ceil(PAGE_BYTES),
+                    ready_ns,
+                });
+            }
+            left.start = placed.end;
+        }
     }
 
     /// What the stream spends on new pages of the cache before it requests them.

@@ -17,6 +17,7 @@ mod cold_scan;
 
 mod engines;
 mod live;
+mod local_server;
 
 mod made_tree;
 mod read_only;

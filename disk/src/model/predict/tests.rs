@@ -122,6 +122,51 @@ fn a_run_overshoots() {
     assert_eq!(more.cached_bytes, 10 * BLOCK);
 }
 
+/// A file in pieces of four blocks, and a stream through it: a window is fetched in as many requests
+/// as it touches pieces.
+#[test]
+fn pieces_are_fetched_apart() {
+    let reads = region(1000).reads(Order::Sequential, 1);
+    let piece = |number: u64| Piece {
+        file_offset: number * 4 * BLOCK,
+        device_offset: (1000 - number) << 20,
+        length: 4 * BLOCK,
+    };
+    let options = PredictOptions {
+        pieces: HashMap::from([(1, (0..250).map(piece).collect())]),
+        ..roomy()
+    };
+    let prediction = predict(&throttled(), &reads, &options);
+    assert_eq!(prediction.device_bytes, 1000 * BLOCK);
+    assert!(
+        (250..270).contains(&prediction.device_requests),
+        "{prediction:?}"
+    );
+    // Pieces that continue one another on the device are one piece to an arm.
+    let arm = DeviceModel {
+        l0_ns: 8e6,
+        ns_per_byte: 7.0,
+        iops_bucket: None,
+        ..throttled()
+    };
+    let elapsed_ns = |device_offset: fn(u64) -> u64| {
+        let piece = |number| Piece {
+            device_offset: device_offset(number),
+            ..piece(number)
+        };
+        let options = PredictOptions {
+            pieces: HashMap::from([(1, (0..250).map(piece).collect())]),
+            ..roomy()
+        };
+        predict(&arm, &reads, &options).elapsed_ns
+    };
+    let (apart, together) = (
+        elapsed_ns(|n| (1000 - n) << 20),
+        elapsed_ns(|n| 4 * BLOCK * n),
+    );
+    assert!(apart > 2 * together, "{apart} {together}");
+}
+
 #[test]
 fn what_is_cached_needs_no_device() {
     let reads = region(64).reads(Order::Shuffled, 1);
@@ -375,6 +420,7 @@ proptest! {
             cache_bytes,
             file_bytes: HashMap::from([(0, file_bytes)]),
             cached: vec![(1, 0..1 << 20)],
+            ..roomy()
         };
         let prediction = predict(&model, &accesses, &options);
         let completed: u64 = prediction.by_class.iter().map(|class| class.accesses).sum();

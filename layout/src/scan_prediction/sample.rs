@@ -1,0 +1,25 @@
+//! Which leaves stand for all: a few stretches of key order, as read-ahead depends on neighbours.
+
+use std::ops::Range;
+
+use seekscope_stats::SplitMix64;
+
+const STRETCHES: usize = 16;
+
+/// All of `0..count`, or stretches of it that come to `most` together: one at a random place in each
+/// of 16 equal parts.
+pub(super) fn sampled_ordinals(count: usize, most: usize, seed: u64) -> Vec<Range<usize>> {
+    if count <= most {
+        return std::iter::once(0..count).collect();
+    }
+    let mut random = SplitMix64::new(seed);
+    let (part, length) = (count / STRETCHES, (most / STRETCHES).max(1));
+    (0..STRETCHES)
+        .map(|number| {
+            let room = part.saturating_sub(length) as u64;
+            let skip = usize::try_from(random.below(room + 1)).unwrap_or(0);
+            let start = number * part + skip;
+            start..(start + length).min(count)
+        })
+        .collect()
+}

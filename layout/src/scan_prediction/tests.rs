@@ -1,0 +1,177 @@
+use proptest::prelude::*;
+use seekscope_stats::shuffled::distinct;
+use seekscope_wiredtiger::tree::LeafKind;
+
+use super::*;
+use crate::typical_disks;
+
+const LEAF_BYTES: u32 = 32_768;
+
+fn leaves(places: impl IntoIterator<Item = u64>) -> Vec<Leaf> {
+    let leaf = |place| Leaf {
+        offset: 4096 + place * u64::from(LEAF_BYTES),
+        length: LEAF_BYTES,
+        kind: LeafKind::Plain,
+    };
+    places.into_iter().map(leaf).collect()
+}
+
+fn file_bytes(leaves: &[Leaf]) -> u64 {
+    let ends = leaves
+        .iter()
+        .map(|leaf| leaf.offset + u64::from(leaf.length));
+    ends.max().unwrap_or(4096)
+}
+
+fn on_hdd(leaves: &[Leaf]) -> PredictedScan {
+    let options = ScanOptions::with_memory(8 << 30);
+    predict_scan(
+        &typical_disks::hdd().model,
+        leaves,
+        file_bytes(leaves),
+        &options,
+    )
+}
+
+#[test]
+fn in_order_it_streams_and_shuffled_it_seeks() {
+    let ordered = on_hdd(&leaves(0..4000));
+    // 131 MB at 150 MB/s.
+    assert!((0.85..1.0).contains(&ordered.now_s), "{ordered:?}");
+    assert!(
+        (ordered.now_s - ordered.ordered_s).abs() < 0.02,
+        "{ordered:?}"
+    );
+    assert!((ordered.now_s - ordered.after_compact_s).abs() < 0.02);
+    assert_eq!(ordered.simulated_leaf_pages, 4000);
+
+    // 120 seeks a second, in a file so sparse that no two leaves are neighbours.
+    let shuffled = on_hdd(&leaves(distinct(1 << 20, 4000, 1)));
+    assert!((30.0..36.0).contains(&shuffled.now_s), "{shuffled:?}");
+    assert!((0.85..1.0).contains(&shuffled.ordered_s), "{shuffled:?}");
+    assert!(shuffled.after_compact_s > 20.0, "{shuffled:?}");
+    assert!((3900..4100).contains(&shuffled.device_requests));
+}
+
+/// Every second leaf of a file twice as large: each is a jump until compact closes the holes.
+#[test]
+fn compact_closes_the_holes() {
+    let holes = on_hdd(&leaves((0..4000).map(|i| 2 * i)));
+    assert!(holes.now_s > 30.0, "{holes:?}");
+    assert!(
+        (holes.after_compact_s - holes.ordered_s).abs() < 0.02,
+        "{holes:?}"
+    );
+}
+
+#[test]
+fn a_sample_stands_for_the_whole() {
+    let many = leaves(distinct(1 << 20, 50_000, 4));
+    let whole = on_hdd(&many);
+    let options = ScanOptions {
+        simulated_leaves_max: 5000,
+        ..ScanOptions::with_memory(8 << 30)
+    };
+    let model = typical_disks::hdd().model;
+    let sampled = predict_scan(&model, &many, file_bytes(&many), &options);
+    assert!((4900..=5000).contains(&sampled.simulated_leaf_pages));
+    assert!(
+        (sampled.now_s / whole.now_s - 1.0).abs() < 0.05,
+        "{sampled:?} {whole:?}"
+    );
+    assert!((sampled.ordered_s / whole.ordered_s - 1.0).abs() < 0.1);
+    let requests = sampled.device_requests as f64 / whole.device_requests as f64;
+    assert!((requests - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn what_scans_skip_costs_nothing() {
+    let mut with_deleted = leaves(0..100);
+    with_deleted.push(Leaf {
+        kind: LeafKind::Deleted,
+        ..leaves(5000..5001)[0]
+    });
+    let options = ScanOptions::with_memory(8 << 30);
+    let predict =
+        |leaves: &[Leaf]| predict_scan(&typical_disks::nvme().model, leaves, 1 << 30, &options);
+    assert_eq!(predict(&with_deleted), predict(&leaves(0..100)));
+    assert_eq!(predict(&[]).now_s, 0.0);
+}
+
+/// A file in order, but in pieces of one leaf all over the device.
+#[test]
+fn pieces_on_the_device_are_seeks() {
+    let leaves = leaves(0..1000);
+    let places = distinct(1 << 20, 1001, 6).into_iter();
+    let extents: Vec<DeviceExtent> = places
+        .zip(0..)
+        .map(|(place, number)| DeviceExtent {
+            file_offset: number * u64::from(LEAF_BYTES),
+            device_offset: place << 20,
+            bytes: u64::from(LEAF_BYTES),
+            encoded: false,
+        })
+        .collect();
+    let options = ScanOptions {
+        extents: &extents,
+        ..ScanOptions::with_memory(8 << 30)
+    };
+    let model = typical_disks::hdd().model;
+    let scan = predict_scan(&model, &leaves, file_bytes(&leaves), &options);
+    assert!((1000..1200).contains(&scan.device_requests), "{scan:?}");
+    assert!(scan.now_s > 10.0 * scan.ordered_s, "{scan:?}");
+}
+
+#[test]
+fn the_readers_own_time_counts() {
+    let options = ScanOptions {
+        cpu_ns_per_byte: 100.0,
+        ..ScanOptions::with_memory(8 << 30)
+    };
+    let leaves = leaves(0..1000);
+    let slow = predict_scan(
+        &typical_disks::nvme().model,
+        &leaves,
+        file_bytes(&leaves),
+        &options,
+    );
+    assert!((3.2..3.5).contains(&slow.now_s), "{slow:?}");
+}
+
+proptest! {
+    #[test]
+    fn samples_are_disjoint_and_within(count in 0usize..10_000, most in 0usize..2000, seed: u64) {
+        let sample = sampled_ordinals(count, most, seed);
+        let mut end = 0;
+        for stretch in &sample {
+            prop_assert!(stretch.start >= end && stretch.end <= count);
+            end = stretch.end;
+        }
+        let sampled: usize = sample.iter().map(|stretch| stretch.len()).sum();
+        if count <= most {
+            prop_assert_eq!(sampled, count);
+        } else {
+            prop_assert!(sampled > 0 && sampled <= most.max(STRETCHES_MIN));
+        }
+    }
+
+    #[test]
+    fn rewritten_files_have_no_holes(places in prop::collection::vec(0u64..1000, 1..50)) {
+        let leaves = leaves(places);
+        for offsets in [ordered_offsets(&leaves), compacted_offsets(&leaves)] {
+            let mut sorted = offsets.clone();
+            sorted.sort_unstable();
+            let expected: Vec<u64> = (0..leaves.len() as u64).map(|i| 4096 + i * u64::from(LEAF_BYTES)).collect();
+            prop_assert_eq!(sorted, expected);
+        }
+        prop_assert!(ordered_offsets(&leaves).is_sorted());
+        let compacted = compacted_offsets(&leaves);
+        for pair in 1..leaves.len() {
+            if leaves[pair - 1].offset < leaves[pair].offset {
+                prop_assert!(compacted[pair - 1] < compacted[pair]);
+            }
+        }
+    }
+}
+
+const STRETCHES_MIN: usize = 16;
