@@ -181,6 +181,7 @@ fn check(directory: &Path, state: &str) -> f64 {
 fn largest(directory: &Path) -> PathBuf {
     let entries = std::fs::read_dir(directory).unwrap();
     let files = entries.map(|entry| entry.unwrap().path());
+    let files = files.filter(|file| file.extension().is_some_and(|e| e == "wt"));
     files
         .max_by_key(|file| file.metadata().unwrap().len())
         .unwrap()

@@ -14,6 +14,8 @@
 
 mod access;
 mod cold_scan;
+mod corrupted;
+mod damage;
 
 mod engines;
 mod live;
