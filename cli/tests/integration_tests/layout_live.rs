@@ -1,5 +1,6 @@
 //! `seekscope layout` on a server that is running.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -213,5 +214,47 @@ fn an_interrupted_measurement_keeps_what_it_has() {
             .as_str()
             .unwrap()
             .contains("interrupted")
+    );
+}
+
+/// As a user without any privilege, who may not see into the server's process or its files.
+#[test]
+fn what_is_not_permitted_ends_with_its_exit_code() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    // In /tmp, because a normal user cannot enter root's folders; the binary is copied there too.
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let binary = folder.path().join("seekscope");
+    std::fs::copy(bench.seekscope(&[]).get_program(), &binary).unwrap();
+    for (path, mode) in [
+        (folder.path(), 0o755),
+        (binary.as_path(), 0o755),
+        (&data, 0o700),
+    ] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let as_nobody = |place: &str| {
+        Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+            ])
+            .arg(&binary)
+            .args(["layout", place])
+            .current_dir("/")
+            .output()
+            .unwrap()
+    };
+    let refused = as_nobody(data.to_str().unwrap());
+    assert_fails(&refused, 4, &["permission denied", "CAP_DAC_READ_SEARCH"]);
+    assert_fails(
+        &as_nobody(&server.uri),
+        4,
+        &["permission denied", "cap_sys_ptrace"],
     );
 }
