@@ -103,6 +103,9 @@ impl DataDirectory {
         let gate = Gate::new(stop, None);
         let before = self.held_snapshot();
         let running = server_is_running(&self.path, Path::new("/proc"));
+        if running {
+            self.state = DataState::Live;
+        }
         let what = "the metadata";
         let (snapshot, _) = self.with_restarts(&gate, what, Ok)?;
         self.state = match (&snapshot.source, running) {

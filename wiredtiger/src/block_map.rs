@@ -26,15 +26,19 @@ impl BlockMap {
 
     /// Claims a block; an error if it is outside the file or overlaps one that was claimed before.
     pub(crate) fn claim(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
-        let end = address.offset.checked_add(u64::from(address.length));
         let unit = u64::from(self.allocation_bytes);
+        let length = u64::from(address.length);
+        if !address.offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length == 0 {
+            return Err(address.error(BlockFault::Unaligned));
+        }
+        let end = address.offset.checked_add(length);
         if address.offset < unit || end.is_none_or(|end| end > self.file_bytes) {
             return Err(address.error(BlockFault::OutsideFile {
                 file_bytes: self.file_bytes,
             }));
         }
         let first = address.offset / unit;
-        let last = first + (u64::from(address.length) / unit).max(1) - 1;
+        let last = first + length / unit - 1;
         if last >= Self::MAX_UNITS {
             let what = "allocation units below it";
             return Err(address.error(BlockFault::TooMany {
@@ -94,6 +98,19 @@ mod tests {
                     file_bytes: 1 << 20
                 },
                 "{at}"
+            );
+        }
+        for unaligned in [
+            block(1, 100),
+            block(1, 0),
+            BlockAddress {
+                offset: 5000,
+                ..block(1, 4096)
+            },
+        ] {
+            assert_eq!(
+                map.claim(&unaligned).unwrap_err().fault,
+                BlockFault::Unaligned
             );
         }
         let mut vast = BlockMap::new(512, u64::MAX);

@@ -45,6 +45,8 @@ pub struct TreeWalk {
     leaves: u64,
     internal_pages: u64,
     internal_bytes: u64,
+    /// Of some block only the first 64 bytes have been checked, so what it points at may be stale.
+    partly_checked: bool,
     /// Of the wanted pages; the root's is 1.
     level: u32,
     /// Levels known to exist.
@@ -129,6 +131,7 @@ impl TreeWalk {
             leaves: 0,
             internal_pages: 0,
             internal_bytes: 0,
+            partly_checked: false,
             level: 0,
             depth: 1,
         };
@@ -152,11 +155,21 @@ impl TreeWalk {
         let place = place.filter(|_| self.wanted.contains(address));
         let place = place.ok_or_else(|| address.error(BlockFault::NotWanted))?;
         let block = CheckedBlock::check(address, bytes)?;
+        self.partly_checked |= !block.header.is_checked_whole();
+        let partly_checked = self.partly_checked;
+        let placed = self.place(place, &block);
+        placed.map_err(|error| BlockError {
+            partly_checked,
+            ..error
+        })
+    }
+
+    fn place(&mut self, place: Place, block: &CheckedBlock<'_>) -> Result<(), BlockError> {
         match place {
-            Place::Page { piece } => self.page(piece, &block)?,
-            Place::Key { .. } | Place::Value { .. } => self.overflow(place, &block)?,
+            Place::Page { piece } => self.page(piece, block)?,
+            Place::Key { .. } | Place::Value { .. } => self.overflow(place, block)?,
         }
-        self.wanted.take(address);
+        self.wanted.take(&block.address);
         if self.wanted().is_empty() {
             self.want_next_level()
         } else {

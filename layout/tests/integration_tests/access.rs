@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use seekscope_layout::{
-    DataDirectory, LayoutError, TreeSource, WalkOptions, WalkedFile, walk_lone,
+    DataDirectory, DeviceMap, LayoutError, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
 use seekscope_run::layout::{DataState, NameSource};
 use serde_json::Value;
@@ -25,14 +25,14 @@ fn walk(directory: &DataDirectory, wanted: &str) -> Result<WalkedFile, LayoutErr
     directory.walk(directory.find(wanted).unwrap(), &options(4))
 }
 
-fn leaves(walked: &WalkedFile) -> Vec<(u64, u64)> {
+pub(crate) fn leaves(walked: &WalkedFile) -> Vec<(u64, u64)> {
     let leaves = walked.tree.leaves.iter();
     leaves
         .map(|leaf| (leaf.offset, leaf.length.into()))
         .collect()
 }
 
-fn true_leaves(file: &Value) -> Vec<(u64, u64)> {
+pub(crate) fn true_leaves(file: &Value) -> Vec<(u64, u64)> {
     let leaves = file["leaves"].as_array().unwrap().iter();
     leaves
         .map(|l| (l[0].as_u64().unwrap(), l[1].as_u64().unwrap()))
@@ -461,4 +461,20 @@ fn lone_files_are_read_like_those_of_a_directory() {
         }
     }
     assert!(guessed > 0);
+}
+
+/// On the disk that the project is built on, which is no tmpfs.
+#[test]
+fn a_file_on_disk_has_places_on_its_device_and_a_hole_none() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("a.wt");
+    let file = File::create(&path).unwrap();
+    file.write_all_at(&vec![7; 1 << 20], 0).unwrap();
+    file.set_len(4 << 20).unwrap();
+    file.sync_all().unwrap();
+    let map = DeviceMap::read(&path).unwrap();
+    assert!(map.device_offset(0).is_some() && map.device_offset((1 << 20) - 1).is_some());
+    assert_eq!(map.device_offset(3 << 20), None);
+    let bytes: u64 = map.extents().iter().map(|extent| extent.bytes).sum();
+    assert_eq!((bytes, map.unplaced_bytes), (1 << 20, 0));
 }

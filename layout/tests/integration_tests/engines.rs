@@ -58,7 +58,12 @@ impl Engine {
         let text = match self {
             Self::V3_2 => data_files(directory)
                 .iter()
-                .map(|file| run(self.wt(copy.path()).args(["verify", "-d", "dump_address", "-d", "dump_layout"]).arg(format!("file:{file}"))))
+                .map(|file| {
+                    run(self
+                        .wt(copy.path())
+                        .args(["verify", "-d", "dump_address", "-d", "dump_layout"])
+                        .arg(format!("file:{file}")))
+                })
                 .collect(),
             Self::V11_2 | Self::V11_3 => run(&mut self.script("verify.py", copy.path())),
         };
@@ -83,19 +88,29 @@ impl Engine {
 
     /// `python NAME DIRECTORY` with this release's module.
     pub fn script(self, name: &str, directory: &Path) -> Command {
-        let mut command = Command::new(from_environment("SEEKSCOPE_TEST_PYTHON", "python/bin/python"));
+        let mut command = Command::new(from_environment(
+            "SEEKSCOPE_TEST_PYTHON",
+            "python/bin/python",
+        ));
         if self == Self::V11_3 {
             let module = from_environment("SEEKSCOPE_TEST_WIREDTIGER", "wiredtiger-11.3.1");
             command.env("PYTHONPATH", module);
         }
-        command.env("PYTHONDONTWRITEBYTECODE", "1").arg(maker(name)).arg(directory);
+        command
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .arg(maker(name))
+            .arg(directory);
         command
     }
 
     /// Debian's tool.
     fn wt(self, directory: &Path) -> Command {
         let mut command = Command::new("wt");
-        command.arg("-h").arg(directory).arg("-C").arg(format!("extensions=[{EXTENSIONS}]"));
+        command
+            .arg("-h")
+            .arg(directory)
+            .arg("-C")
+            .arg(format!("extensions=[{EXTENSIONS}]"));
         command
     }
 }
@@ -128,7 +143,9 @@ pub fn folder() -> tempfile::TempDir {
 }
 
 fn maker(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/makers").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/makers")
+        .join(name)
 }
 
 /// The program, beside the directory that it is to fill.
@@ -144,7 +161,8 @@ fn compiled(source: &Path, directory: &Path) -> PathBuf {
 /// What the program prints; it must succeed.
 pub fn run(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}; `./x test` installs it"));
+    let output =
+        output.unwrap_or_else(|error| panic!("{command:?}: {error}; `./x test` installs it"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {errors}");
     String::from_utf8(output.stdout).unwrap()

@@ -6,21 +6,15 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::cast_possible_truncation,
     clippy::print_stdout,
     clippy::print_stderr,
     unreachable_pub,
     reason = "all of this is test code"
 )]
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::cast_possible_truncation,
-    reason = "helpers of tests count as tests"
-)]
-
 mod access;
+mod damaged_directory;
 mod engines;
 mod made_tree;
 mod read_only;

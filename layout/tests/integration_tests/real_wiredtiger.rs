@@ -54,7 +54,11 @@ fn agrees(engine: Engine) -> Counts {
     assert_eq!(found.state, DataState::Stopped);
     assert_eq!(found.names, NameSource::TableNames);
     assert_eq!(found.wiredtiger_version.as_deref(), Some(engine.version()));
-    let listed: Vec<_> = found.tables().iter().map(|table| table.file.clone()).collect();
+    let listed: Vec<_> = found
+        .tables()
+        .iter()
+        .map(|table| table.file.clone())
+        .collect();
     assert_eq!(listed, data_files(&directory));
 
     let mut counts = Counts::default();
@@ -76,35 +80,64 @@ fn agrees(engine: Engine) -> Counts {
         counts.free_extents += walked.free.len();
         counts.largest_share_read = counts.largest_share_read.max(share_read(name, &walked));
     }
-    assert_eq!(truth.keys().filter(|name| !listed.contains(name)).count(), 0);
+    assert_eq!(
+        truth.keys().filter(|name| !listed.contains(name)).count(),
+        0
+    );
     println!("{engine:?}: {counts:?}");
     counts
 }
 
 fn compare(name: &str, walked: &WalkedFile, verified: &Verified) {
-    let ours = walked.tree.leaves.iter().map(|leaf| (leaf.offset, leaf.length));
-    let theirs = verified.leaves.iter().map(|leaf| (leaf.offset, leaf.length));
+    let ours = walked
+        .tree
+        .leaves
+        .iter()
+        .map(|leaf| (leaf.offset, leaf.length));
+    let theirs = verified
+        .leaves
+        .iter()
+        .map(|leaf| (leaf.offset, leaf.length));
     assert!(ours.eq(theirs), "{name}: the leaves are others");
     let internal = verified.internal.iter();
     let internal_bytes: u64 = internal.map(|block| u64::from(block.length)).sum();
-    assert_eq!(walked.tree.internal_pages, verified.internal.len() as u64, "{name}");
+    assert_eq!(
+        walked.tree.internal_pages,
+        verified.internal.len() as u64,
+        "{name}"
+    );
     assert_eq!(walked.tree.internal_bytes, internal_bytes, "{name}");
     let free: u64 = walked.free.iter().map(|extent| extent.bytes).sum();
     let (entries, bytes) = verified.free.unwrap_or_default();
-    assert_eq!((walked.free.len() as u64, free), (entries, bytes), "{name}: free space");
+    assert_eq!(
+        (walked.free.len() as u64, free),
+        (entries, bytes),
+        "{name}: free space"
+    );
 }
 
 /// Every byte of the file is explained, and no two explanations are of the same bytes.
 fn accounts(name: &str, walked: &WalkedFile) {
-    let expected = if name == "overflow_values.wt" { OVERFLOW_BYTES } else { 0 };
+    let expected = if name == "overflow_values.wt" {
+        OVERFLOW_BYTES
+    } else {
+        0
+    };
     if name != "overflow_keys.wt" {
         assert_eq!(walked.overflow_bytes, expected, "{name}");
     }
     if walked.checkpoint.is_some() {
         assert_eq!(walked.pinned_bytes, 0, "{name}");
     }
-    let leaves = walked.tree.leaves.iter().map(|leaf| (leaf.offset, u64::from(leaf.length)));
-    let free = walked.free.iter().map(|extent| (extent.offset, extent.bytes));
+    let leaves = walked
+        .tree
+        .leaves
+        .iter()
+        .map(|leaf| (leaf.offset, u64::from(leaf.length)));
+    let free = walked
+        .free
+        .iter()
+        .map(|extent| (extent.offset, extent.bytes));
     let mut used: Vec<_> = leaves.chain(free).collect();
     used.sort_unstable();
     let mut end = DESCRIPTION_BYTES;
@@ -112,7 +145,10 @@ fn accounts(name: &str, walked: &WalkedFile) {
         assert!(offset >= end, "{name}: two things at {offset}");
         end = offset + bytes;
     }
-    assert!(end <= walked.file_bytes, "{name}: {end} is outside the file");
+    assert!(
+        end <= walked.file_bytes,
+        "{name}: {end} is outside the file"
+    );
 }
 
 fn deleted(walked: &WalkedFile) -> usize {
@@ -122,7 +158,9 @@ fn deleted(walked: &WalkedFile) -> usize {
 
 /// The maker's line `truncated: 168 leaves marked as deleted`.
 fn marked(said: &str) -> usize {
-    let line = said.lines().find_map(|line| line.strip_prefix("truncated: "));
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix("truncated: "));
     line.unwrap().split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -131,7 +169,12 @@ fn share_read(name: &str, walked: &WalkedFile) -> f64 {
         return 0.0;
     }
     let share = walked.bytes_read as f64 / walked.file_bytes as f64;
-    println!("{name}: {} of {} bytes read, {:.3} %", walked.bytes_read, walked.file_bytes, share * 100.0);
+    println!(
+        "{name}: {} of {} bytes read, {:.3} %",
+        walked.bytes_read,
+        walked.file_bytes,
+        share * 100.0
+    );
     assert!(share <= 0.003, "{name}: {share}");
     share
 }

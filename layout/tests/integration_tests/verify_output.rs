@@ -57,7 +57,9 @@ fn block(line: &str) -> Option<Block> {
     let (before, rest) = line.split_once('[')?;
     let known = ["", "Root: ", "\t> addr: "].contains(&before);
     let (inside, _) = rest.split_once(']').filter(|_| known)?;
-    let inside = inside.split_once(": ").map_or(inside, |(_, address)| address);
+    let inside = inside
+        .split_once(": ")
+        .map_or(inside, |(_, address)| address);
     let mut parts = inside.split(", ");
     let (first, end) = parts.next()?.split_once('-')?;
     let block = Block {
@@ -72,6 +74,11 @@ fn block(line: &str) -> Option<Block> {
 /// `2 entries, 16KB (16384) bytes`, or `0 entries, 0B bytes`.
 fn entries_and_bytes(text: &str) -> (u64, u64) {
     let entries = text.split(' ').next().unwrap().parse().unwrap();
-    let exact = text.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
-    (entries, exact.map_or(0, |(bytes, _)| bytes.parse().unwrap()))
+    let exact = text
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once(')'));
+    (
+        entries,
+        exact.map_or(0, |(bytes, _)| bytes.parse().unwrap()),
+    )
 }

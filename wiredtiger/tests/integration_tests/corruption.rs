@@ -12,8 +12,8 @@ use seekscope_wiredtiger::{BlockFault, ExtentList, Visit};
 
 use crate::MEMORY;
 use crate::directory::{Directory, Files, ReadError, block, walk};
+use crate::forgery::forge_checksum;
 use crate::mongod::skeleton;
-use crate::synthetic::forge_checksum;
 
 const ROUNDS: usize = 10_000;
 const MEMORY_BYTES: usize = 512 << 20;

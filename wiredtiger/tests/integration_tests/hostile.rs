@@ -5,9 +5,10 @@ use seekscope_wiredtiger::{
 };
 
 use crate::MEMORY;
+use crate::forgery::forge_checksum;
 use crate::synthetic::{
     self, Blocks, EXTENT_LIST, FORMAT, INTERNAL, LEAF, OVERFLOW, TO_INTERNAL, TO_LEAF, UNIT,
-    cookie, forge_checksum, put_varint,
+    cookie, put_varint,
 };
 
 fn walk(blocks: &Blocks, root: BlockAddress, visit: Visit) -> Result<TreeWalk, BlockError> {

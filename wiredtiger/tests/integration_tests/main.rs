@@ -6,11 +6,13 @@
     clippy::panic,
     clippy::print_stdout,
     clippy::cast_possible_truncation,
+    unreachable_pub,
     reason = "tests; clippy's own exceptions do not reach their helpers"
 )]
 
 mod corruption;
 mod directory;
+mod forgery;
 mod hostile;
 mod lone;
 mod memory;

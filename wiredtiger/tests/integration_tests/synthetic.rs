@@ -147,38 +147,3 @@ impl Blocks {
         }
     }
 }
-
-/// Alters the last four bytes that a block's checksum covers so that it comes out as `wanted`: then
-/// whoever points at the block still believes it.
-pub(crate) fn forge_checksum(bytes: &mut [u8], wanted: u32) {
-    bytes[32..36].copy_from_slice(&wanted.to_le_bytes());
-    let end = if bytes[36] & 1 == 1 {
-        bytes.len()
-    } else {
-        bytes.len().min(64)
-    };
-    bytes[end - 4..end].fill(0);
-    let table: Vec<u32> = (0..256_u32).map(zero_byte_step).collect();
-    // The state before the four bytes, and the state it ought to be before four zeros.
-    let before = unstep(!block::checksum(&bytes[..end], true), &table);
-    let ought = unstep(!wanted, &table);
-    bytes[end - 4..end].copy_from_slice(&(before ^ ought).to_le_bytes());
-    assert_eq!(block::checksum(&bytes[..end], true), wanted);
-}
-
-fn zero_byte_step(state: u32) -> u32 {
-    (0..8).fold(state, |state, _| {
-        state >> 1 ^ if state & 1 == 1 { 0x82F6_3B78 } else { 0 }
-    })
-}
-
-/// Undoes four zero bytes.
-fn unstep(state: u32, table: &[u32]) -> u32 {
-    (0..4).fold(state, |state, _| {
-        let low = table
-            .iter()
-            .position(|entry| entry >> 24 == state >> 24)
-            .unwrap();
-        (state ^ table[low]) << 8 | low as u32
-    })
-}
