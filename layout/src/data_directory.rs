@@ -41,6 +41,8 @@ pub struct DataDirectory {
     /// Why MongoDB's catalogue or counts could not be used, where they are there.
     pub unreadable_names: Vec<LayoutError>,
     tables: TableFiles,
+    /// Where `tables` and names are from; walks may have led to a newer snapshot since.
+    named_from: Option<Source>,
     snapshot: Mutex<Option<Arc<Snapshot>>>,
     pub(crate) cache: PageCache,
 }
@@ -63,6 +65,7 @@ impl DataDirectory {
             names: NameSource::default(),
             unreadable_names: Vec::new(),
             tables: TableFiles::default(),
+            named_from: None,
             snapshot: Mutex::new(None),
             cache: PageCache::default(),
         };
@@ -101,7 +104,6 @@ impl DataDirectory {
     /// Reads names and counts anew if the server has taken a checkpoint since; false if it has not.
     pub fn refresh(&mut self, stop: &AtomicBool) -> Result<bool, LayoutError> {
         let gate = Gate::new(stop, None);
-        let before = self.held_snapshot();
         let running = server_is_running(&self.path, Path::new("/proc"));
         if running {
             self.state = DataState::Live;
@@ -113,7 +115,7 @@ impl DataDirectory {
             (Source::Backup(..), false) => DataState::Backup,
             (Source::Turtle(_), false) => DataState::Stopped,
         };
-        if before.is_some_and(|before| Arc::ptr_eq(&before, &snapshot)) {
+        if self.named_from.as_ref() == Some(&snapshot.source) {
             return Ok(false);
         }
         self.unreadable_names.clear();
@@ -127,6 +129,7 @@ impl DataDirectory {
         let snapshot = self.held_snapshot().unwrap_or(snapshot);
         self.wiredtiger_version.clone_from(&snapshot.version);
         self.tables = TableFiles::new(&snapshot, &names, self.names);
+        self.named_from = Some(snapshot.source.clone());
         Ok(true)
     }
 
@@ -242,15 +245,11 @@ impl DataDirectory {
                 });
             }
             restarts += 1;
-            gate.sleep(back_off(if changed {
-                restarts
-            } else {
-                without_change * 2
-            }))?;
+            gate.sleep(back_off(restarts))?;
         }
     }
 
-    /// Whether walks should remember what they read, because they may have to begin anew.
+    /// Whether a server is known to run here, so that what is read may be overtaken.
     pub(crate) fn may_move_on(&self) -> bool {
         self.state == DataState::Live
     }
