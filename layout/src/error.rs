@@ -68,7 +68,7 @@ pub enum LayoutError {
     CatalogueEntries { path: PathBuf, entries: usize },
     #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
     Vanished { path: PathBuf },
-    #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
+    #[error("{file} cannot be read, being damaged or copied while a server wrote: {source}")]
     Damaged {
         file: String,
         source: Box<LayoutError>,

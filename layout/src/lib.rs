@@ -23,6 +23,7 @@ pub mod lone_file;
 pub mod order;
 mod page_cache;
 mod recognise;
+mod restarts;
 pub mod scan_prediction;
 mod snapshot;
 pub mod strip;

@@ -12,8 +12,8 @@ use seekscope_layout::{
 };
 use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
-    DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
-    Limitation, NameSource, PathState, RunDocument,
+    DataState, FileRecord, FileRole, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord,
+    LeafWriter, Limitation, NameSource, PathState, RunDocument,
 };
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
@@ -63,9 +63,9 @@ impl<'a> Measurement<'a> {
         since: Option<Since>,
         progress: Progress,
         stop: &'a AtomicBool,
-    ) -> Result<Self> {
-        let host = seekscope_run::HostFacts::read(Path::new("/"));
-        Ok(Self {
+    ) -> Self {
+        let host = HostFacts::read(Path::new("/"));
+        Self {
             recorder: Recorder {
                 disk,
                 memory_bytes: host.memory_bytes,
@@ -76,7 +76,7 @@ impl<'a> Measurement<'a> {
             progress,
             stop,
             place,
-        })
+        }
     }
 
     /// Leaves the records in the session, as far as it gets. The first file that could not be read

@@ -83,8 +83,8 @@ fn measure(
     session.document.target = whereabouts.target;
     session.document.limitations = whereabouts.limitations;
     session.save()?;
-    let measured = Measurement::new(args, place, disk, since, progress, stop)
-        .and_then(|measurement| measurement.run(&mut session));
+    let measurement = Measurement::new(args, place, disk, since, progress, stop);
+    let measured = measurement.run(&mut session);
     finish(session, args, progress, measured)
 }
 
@@ -104,7 +104,8 @@ fn finish(
         Err(error) => (Outcome::Failed, Some(message_of(error))),
     };
     session.end(outcome, reason)?;
-    if has_figures(&session) {
+    // A directory without data is shown as such.
+    if has_figures(&session) || measured.is_ok() {
         let results = Results::derive(&mut session)?;
         results.show(&session, &args.output, progress)?;
     }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots};
 use seekscope_layout::{DataDirectory, LayoutError, WalkedFile};
 use seekscope_report::layout::moment_line;
-use seekscope_run::{LayoutFile, LayoutMoment, monotonic_ns};
+use seekscope_run::{DataState, LayoutFile, LayoutMoment, monotonic_ns};
 use seekscope_wiredtiger::{Checkpoint, Leaf};
 
 use super::measurement::{Measurement, note_failure, walk_options, write_leaves};
@@ -71,6 +71,10 @@ pub fn follow(
 ) -> Result<()> {
     let started = Instant::now();
     let t_ns = monotonic_ns();
+    if !is_live(session) {
+        let text = "No server seems to have this open; waiting for its checkpoints all the same.";
+        measurement.progress.say(text);
+    }
     let mut watched = HashMap::new();
     for (file_id, file) in (1u32..).zip(files) {
         let Some(walked) = first.remove(&file_id) else {
@@ -219,6 +223,11 @@ fn look_again(
         *old = record;
     }
     note(measurement, session, entry, moment, started)
+}
+
+fn is_live(session: &Session) -> bool {
+    let layout = session.document.layout.as_ref();
+    layout.is_some_and(|layout| layout.state == DataState::Live)
 }
 
 fn record_of(session: &Session, file_id: u32) -> Option<&LayoutFile> {

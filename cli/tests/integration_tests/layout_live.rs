@@ -1,5 +1,6 @@
 //! `seekscope layout` on a server that is running.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,6 +14,8 @@ use crate::schemas::assert_valid;
 use crate::support::{Bench, ForeignServer, assert_fails, json, machine, run_document, send, wait};
 
 const DOCUMENTS: u64 = 4000;
+/// All of them are in more leaves than this.
+const LEAVES_MIN: usize = 100;
 
 struct Loaded {
     bench: Bench,
@@ -20,18 +23,23 @@ struct Loaded {
     namespace: Namespace,
 }
 
-/// A server with some 12 MB of documents.
+/// A server with some 12 MB of documents, in its files.
 fn loaded() -> Loaded {
     let bench = Bench::new();
-    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    let server = ForeignServer::start_with_checkpoints(&bench.path("data"), "64MB", 1);
     let namespace: Namespace = "shop.orders".parse().unwrap();
     load_documents(&server.uri, &namespace, DOCUMENTS);
-    checkpoint(&server.uri);
-    Loaded {
+    let loaded = Loaded {
         bench,
         server,
         namespace,
+    };
+    let end = Instant::now() + Duration::from_secs(120);
+    while loaded.leaves() < LEAVES_MIN {
+        assert!(Instant::now() < end, "no checkpoint has the documents");
+        std::thread::sleep(Duration::from_millis(300));
     }
+    loaded
 }
 
 fn run_command(uri: &str, database: &str, command: mongodb::bson::Document) {
@@ -42,10 +50,6 @@ fn run_command(uri: &str, database: &str, command: mongodb::bson::Document) {
     });
 }
 
-fn checkpoint(uri: &str) {
-    run_command(uri, "admin", doc! { "fsync": 1 });
-}
-
 impl Loaded {
     fn layout(&self, more: &[&str]) -> Command {
         let mut command = self.bench.seekscope(&["layout", &self.server.uri]);
@@ -53,12 +57,20 @@ impl Loaded {
         command
     }
 
-    /// The file with the documents, once it is on disk.
+    /// Of the newest checkpoint; none before there is one.
+    fn leaves(&self) -> usize {
+        let name = self.namespace.to_string();
+        let output = self.layout(&[&name, "--leaves"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    }
+
+    /// The file with the documents. It may hold other collections too.
     fn documents(&self, document: &Value) -> Value {
+        let wanted = self.namespace.to_string();
         let files = document["summary"]["files"].as_array().unwrap();
         let mut holding = files.iter().filter(|file| {
-            let namespace = file["namespace"].as_str().unwrap_or_default();
-            namespace.contains(&self.namespace.to_string()) && file["index"].is_null()
+            let names = file["namespace"].as_str().unwrap_or_default();
+            names.split(", ").any(|name| name == wanted)
         });
         holding
             .next()
@@ -77,10 +89,8 @@ fn a_running_server_is_found_and_left_alone() {
     assert_eq!(document["summary"]["names"], "table_names");
     assert_eq!(document["target"]["pid"], loaded.server.pid());
     let documents = loaded.documents(&document);
-    assert!(
-        documents["leaf_pages"].as_u64().unwrap() > 50,
-        "{documents}"
-    );
+    let leaf_pages = documents["leaf_pages"].as_u64().unwrap();
+    assert!(leaf_pages >= LEAVES_MIN as u64, "{documents}");
     let home = PathBuf::from(document["summary"]["path"].as_str().unwrap());
     assert!(home.starts_with(loaded.bench.path("data").canonicalize().unwrap()));
 
@@ -132,15 +142,14 @@ fn checkpoints_are_followed_as_they_come() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_for_moments(&loaded, 1);
-    // Every tenth document, so every leaf.
+    wait_for_history(&loaded, |history| !history.is_empty());
+    // Every document, so every leaf.
     let update = doc! {
         "update": loaded.namespace.collection(),
-        "updates": [{ "q": { "_id": { "$exists": true } }, "u": { "$set": { "again": 1 } }, "multi": true }],
+        "updates": [{ "q": {}, "u": { "$set": { "again": 1 } }, "multi": true }],
     };
     run_command(&loaded.server.uri, loaded.namespace.database(), update);
-    checkpoint(&loaded.server.uri);
-    wait_for_moments(&loaded, 2);
+    wait_for_history(&loaded, |history| moved(history) > LEAVES_MIN as u64 / 2);
     send(&watch, libc::SIGINT);
     let status = wait(&mut watch, Duration::from_secs(30));
     assert_eq!(status.code(), Some(0), "a signal is how a watch is ended");
@@ -150,11 +159,7 @@ fn checkpoints_are_followed_as_they_come() {
     assert_eq!(document["outcome"], "ok");
     let history = document["summary"]["history"].as_array().unwrap();
     assert!(history.len() >= 2);
-    let moved: u64 = history
-        .iter()
-        .map(|m| m["moved_leaf_pages"].as_u64().unwrap())
-        .sum();
-    assert!(moved > 50, "{history:#?}");
+    assert!(moved(history) > LEAVES_MIN as u64 / 2, "{history:#?}");
     let file = loaded.documents(&document);
     assert!(
         file["decay"]["moved_share_per_hour"].as_f64().unwrap() > 0.0,
@@ -164,19 +169,23 @@ fn checkpoints_are_followed_as_they_come() {
     assert!(page.contains("How the order went on"));
 }
 
-/// Until the run's document has so many.
-fn wait_for_moments(loaded: &Loaded, count: usize) {
-    let end = Instant::now() + Duration::from_secs(60);
+fn moved(history: &[Value]) -> u64 {
+    let moved = history.iter().map(|m| m["moved_leaf_pages"].as_u64());
+    moved.map(Option::unwrap).sum()
+}
+
+/// Until the run's document has such a history.
+fn wait_for_history(loaded: &Loaded, wanted: impl Fn(&[Value]) -> bool) {
+    let end = Instant::now() + Duration::from_secs(120);
     loop {
-        let run = loaded.bench.path("run/run.json");
-        if run.exists() {
+        if loaded.bench.path("run/run.json").exists() {
             let document = run_document(&loaded.bench.path("run"));
             let history = document["layout"]["history"].as_array();
-            if history.is_some_and(|moments| moments.len() >= count) {
+            if history.is_some_and(|history| wanted(history)) {
                 return;
             }
         }
-        assert!(Instant::now() < end, "no {count} checkpoints were seen");
+        assert!(Instant::now() < end, "no such checkpoints were seen");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -205,5 +214,47 @@ fn an_interrupted_measurement_keeps_what_it_has() {
             .as_str()
             .unwrap()
             .contains("interrupted")
+    );
+}
+
+/// As a user without any privilege, who may not see into the server's process or its files.
+#[test]
+fn what_is_not_permitted_ends_with_its_exit_code() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64MB");
+    // In /tmp, because a normal user cannot enter root's folders; the binary is copied there too.
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let binary = folder.path().join("seekscope");
+    std::fs::copy(bench.seekscope(&[]).get_program(), &binary).unwrap();
+    for (path, mode) in [
+        (folder.path(), 0o755),
+        (binary.as_path(), 0o755),
+        (&data, 0o700),
+    ] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let as_nobody = |place: &str| {
+        Command::new("setpriv")
+            .args([
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                "--inh-caps=-all",
+            ])
+            .arg(&binary)
+            .args(["layout", place])
+            .current_dir("/")
+            .output()
+            .unwrap()
+    };
+    let refused = as_nobody(data.to_str().unwrap());
+    assert_fails(&refused, 4, &["permission denied", "CAP_DAC_READ_SEARCH"]);
+    assert_fails(
+        &as_nobody(&server.uri),
+        4,
+        &["permission denied", "cap_sys_ptrace"],
     );
 }

@@ -39,7 +39,10 @@ fn scans_read_the_leaves_in_the_predicted_order() {
             let name = format!("{engine:?} {file}");
             leaves += assert_predicted(&name, &walked, &reads, engine.preloads(&walked.tree));
         }
-        println!("{engine:?}: {leaves} reads of leaves as predicted in {} scans", TABLES.len());
+        println!(
+            "{engine:?}: {leaves} reads of leaves as predicted in {} scans",
+            TABLES.len()
+        );
         assert!(leaves > 1500, "{leaves}");
     }
 }
@@ -51,12 +54,18 @@ pub fn assert_predicted(name: &str, walked: &WalkedFile, reads: &[Read], preload
     let leaves: HashSet<Read> = walked.tree.leaves.iter().map(leaf).collect();
     let of_leaves = reads.iter().filter(|read| leaves.contains(read)).copied();
     let predicted = walked.tree.leaves.iter();
-    let predicted = predicted.filter(|leaf| leaf.kind != LeafKind::Deleted).map(leaf);
+    let predicted = predicted
+        .filter(|leaf| leaf.kind != LeafKind::Deleted)
+        .map(leaf);
     let (of_leaves, mut predicted): (Vec<_>, Vec<_>) = (of_leaves.collect(), predicted.collect());
     if preloads {
         predicted.extend_from_within(..);
     }
-    let same = of_leaves.iter().zip(&predicted).take_while(|(a, b)| a == b).count();
+    let same = of_leaves
+        .iter()
+        .zip(&predicted)
+        .take_while(|(a, b)| a == b)
+        .count();
     assert!(
         of_leaves == predicted,
         "{name}: {} reads of leaves, {} predicted, the first {same} the same",
@@ -71,7 +80,9 @@ fn traced_reads(command: Command, file: &Path) -> Vec<Read> {
     let folder = folder();
     let trace = folder.path().join("trace");
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-y", "-s", "0", "-e", "trace=pread64", "-o"]).arg(&trace);
+    strace
+        .args(["-f", "-y", "-s", "0", "-e", "trace=pread64", "-o"])
+        .arg(&trace);
     strace.arg(command.get_program()).args(command.get_args());
     for (name, value) in command.get_envs() {
         strace.env(name, value.unwrap());
@@ -89,7 +100,11 @@ pub fn reads_in(trace: &str, file: &Path) -> Vec<Read> {
     for line in trace.lines() {
         let (thread, call) = line.split_once(' ').unwrap();
         let resumed = call.contains("pread64 resumed>");
-        let ours = if resumed { unfinished.remove(thread) == Some(true) } else { call.contains(&file) };
+        let ours = if resumed {
+            unfinished.remove(thread) == Some(true)
+        } else {
+            call.contains(&file)
+        };
         if call.contains("<unfinished ...>") {
             unfinished.insert(thread, ours);
         } else if ours && call.contains("pread64") {

@@ -96,10 +96,7 @@ impl Engine {
 
     /// `python NAME DIRECTORY` with this release's module.
     pub fn script(self, name: &str, directory: &Path) -> Command {
-        let mut command = Command::new(from_environment(
-            "SEEKSCOPE_TEST_PYTHON",
-            "python/bin/python",
-        ));
+        let mut command = Command::new(python());
         if self == Self::V11_3 {
             let module = from_environment("SEEKSCOPE_TEST_WIREDTIGER", "wiredtiger-11.3.1");
             command.env("PYTHONPATH", module);
@@ -150,7 +147,12 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(parent).unwrap()
 }
 
-fn maker(name: &str) -> PathBuf {
+/// Python with the engines' modules and MongoDB's driver.
+pub fn python() -> PathBuf {
+    from_environment("SEEKSCOPE_TEST_PYTHON", "python/bin/python")
+}
+
+pub fn maker(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/makers")
         .join(name)
@@ -176,7 +178,7 @@ pub fn run(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn from_environment(name: &str, below_cache: &str) -> PathBuf {
+pub fn from_environment(name: &str, below_cache: &str) -> PathBuf {
     std::env::var_os(name).map_or_else(
         || {
             let home = PathBuf::from(std::env::var_os("HOME").unwrap());

@@ -32,11 +32,18 @@ impl Writers {
     fn start(engine: Engine, directory: &Path) -> Self {
         std::fs::create_dir_all(directory).unwrap();
         let mut command = engine.script("writers.py", directory);
-        let streams = command.arg("1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let streams = command
+            .arg("1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = streams.spawn().unwrap();
         let commands = child.stdin.take().unwrap();
         let answers = BufReader::new(child.stdout.take().unwrap()).lines();
-        let mut writers = Self { child, commands, answers };
+        let mut writers = Self {
+            child,
+            commands,
+            answers,
+        };
         assert_eq!(writers.answer(), "ready");
         writers
     }
@@ -96,7 +103,10 @@ fn walks_under_heavy_writing_are_right() {
         writers.stop()
     );
     assert!(succeeded * 100 >= WALKS * 99, "{succeeded}");
-    assert!(checkpoints.len() > 10 && leaves_read > 10_000, "{checkpoints:?} {leaves_read}");
+    assert!(
+        checkpoints.len() > 10 && leaves_read > 10_000,
+        "{checkpoints:?} {leaves_read}"
+    );
 }
 
 /// Every byte of the file at that checkpoint is explained: these tables have no overflow values, and
@@ -104,15 +114,28 @@ fn walks_under_heavy_writing_are_right() {
 fn assert_accounts(name: &str, walked: &WalkedFile) {
     assert_apart(name, walked);
     let cookie = walked.checkpoint.as_ref().unwrap().cookie.unwrap();
-    let leaves: u64 = walked.tree.leaves.iter().map(|leaf| u64::from(leaf.length)).sum();
+    let leaves: u64 = walked
+        .tree
+        .leaves
+        .iter()
+        .map(|leaf| u64::from(leaf.length))
+        .sum();
     let tree = leaves + walked.tree.internal_bytes;
     let root = cookie.root.unwrap().length;
     assert_eq!(tree, cookie.checkpoint_bytes + u64::from(root), "{name}");
     let lists = [cookie.alloc, cookie.avail, cookie.discard];
-    let lists: u64 = lists.iter().flatten().map(|list| u64::from(list.length)).sum();
+    let lists: u64 = lists
+        .iter()
+        .flatten()
+        .map(|list| u64::from(list.length))
+        .sum();
     let free: u64 = walked.free.iter().map(|extent| extent.bytes).sum();
     let description = u64::from(walked.allocation_bytes);
-    assert_eq!(description + tree + lists + free, walked.file_bytes, "{name}");
+    assert_eq!(
+        description + tree + lists + free,
+        walked.file_bytes,
+        "{name}"
+    );
 }
 
 /// Reads the leaves themselves, which must be whole and ascend by key, unless the server has moved on
@@ -125,7 +148,11 @@ fn assert_leaves(directory: &Path, name: &str, walked: &WalkedFile) -> usize {
         let Some(key) = right else {
             let now = walk(&open(directory), name).checkpoint.unwrap().order;
             let then = walked.checkpoint.as_ref().unwrap().order;
-            assert!(now > then, "{name}: leaf {number} at {} is none", leaf.offset);
+            assert!(
+                now > then,
+                "{name}: leaf {number} at {} is none",
+                leaf.offset
+            );
             return number;
         };
         before = key;
@@ -170,7 +197,10 @@ fn stale_blocks_are_noticed() {
             (Err(_), Ok(_)) => panic!("blocks came back"),
         }
     }
-    println!("{noticed} stale walks noticed, {still_there} with all pages still there; {}", writers.stop());
+    println!(
+        "{noticed} stale walks noticed, {still_there} with all pages still there; {}",
+        writers.stop()
+    );
     assert!(noticed >= 6, "{noticed}");
 }
 
@@ -179,7 +209,12 @@ fn tree_at(found: &DataDirectory, directory: &Path, name: &str) -> Result<Tree, 
     let config = found.find(name).unwrap().config.as_ref().unwrap();
     let cookie = config.newest_checkpoint().unwrap().cookie.unwrap();
     let root = cookie.root.unwrap();
-    let mut walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::InternalPages)?;
+    let mut walk = TreeWalk::new(
+        root,
+        config.format(),
+        cookie.file_bytes,
+        Visit::InternalPages,
+    )?;
     let file = File::open(directory.join(name)).unwrap();
     while let Some(&block) = walk.wanted().first() {
         let mut page = vec![0; block.length as usize];
@@ -202,9 +237,17 @@ fn slow_walks_begin_anew() {
         let slow = |number: usize| {
             let reads_per_s = Some([1, 2, 3, 4][number / 2]);
             let table = found.find(FILES[number % 2]).unwrap();
-            found.walk(table, &WalkOptions { reads_per_s, ..options(1) })
+            found.walk(
+                table,
+                &WalkOptions {
+                    reads_per_s,
+                    ..options(1)
+                },
+            )
         };
-        let walks: Vec<_> = (0..8).map(|number| scope.spawn(move || slow(number))).collect();
+        let walks: Vec<_> = (0..8)
+            .map(|number| scope.spawn(move || slow(number)))
+            .collect();
         for (number, walked) in walks.into_iter().enumerate() {
             match walked.join().unwrap() {
                 Ok(walked) => {
@@ -212,7 +255,9 @@ fn slow_walks_begin_anew() {
                     restarts += walked.restarts;
                     right += 1;
                 }
-                Err(LayoutError::MovedOn { restarts: begun, .. }) => {
+                Err(LayoutError::MovedOn {
+                    restarts: begun, ..
+                }) => {
                     restarts += begun;
                     gave_up += 1;
                 }
@@ -224,7 +269,10 @@ fn slow_walks_begin_anew() {
     for file in FILES {
         assert_accounts(file, &walk(&found, file));
     }
-    println!("{right} slow walks right, {gave_up} gave up, {restarts} restarts; {}", writers.stop());
+    println!(
+        "{right} slow walks right, {gave_up} gave up, {restarts} restarts; {}",
+        writers.stop()
+    );
     assert!(restarts > 0, "no walk was slow enough");
 }
 
@@ -250,13 +298,25 @@ fn a_backup_stays_as_it_was() {
             let walked = walk(&open(&directory), file);
             assert_eq!((&walked.tree, walked.restarts), (&first.tree, 0));
             let handle = File::open(directory.join(file)).unwrap();
-            let mut keys = walked.tree.leaves.iter().map(|leaf| first_key(&handle, leaf));
-            assert!(keys.all(|key| key.is_some()), "{file}: a leaf of a backup has gone");
+            let mut keys = walked
+                .tree
+                .leaves
+                .iter()
+                .map(|leaf| first_key(&handle, leaf));
+            assert!(
+                keys.all(|key| key.is_some()),
+                "{file}: a leaf of a backup has gone"
+            );
         }
     }
     assert_eq!(writers.tell("close"), "closed");
     let later = FILES.map(|file| walk(&open(&directory), file));
-    assert!(later.iter().zip(&first).all(|(later, first)| later.tree != first.tree));
+    assert!(
+        later
+            .iter()
+            .zip(&first)
+            .all(|(later, first)| later.tree != first.tree)
+    );
     println!("{}", writers.stop());
 
     let copied = open(&copy);
@@ -265,7 +325,16 @@ fn a_backup_stays_as_it_was() {
     for (file, first) in FILES.iter().zip(&first) {
         let walked = walk(&copied, file);
         assert_eq!(walked.tree, first.tree);
-        let ours = walked.tree.leaves.iter().map(|leaf| (leaf.offset, leaf.length));
-        assert!(ours.eq(truth[*file].leaves.iter().map(|leaf| (leaf.offset, leaf.length))));
+        let ours = walked
+            .tree
+            .leaves
+            .iter()
+            .map(|leaf| (leaf.offset, leaf.length));
+        assert!(
+            ours.eq(truth[*file]
+                .leaves
+                .iter()
+                .map(|leaf| (leaf.offset, leaf.length)))
+        );
     }
 }

@@ -15,9 +15,12 @@
 
 mod access;
 mod cold_scan;
+mod corrupted;
+mod damage;
 mod damaged_directory;
 mod engines;
 mod live;
+mod local_server;
 mod made_tree;
 mod read_only;
 mod real_directory;

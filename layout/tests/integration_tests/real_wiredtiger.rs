@@ -9,8 +9,8 @@ use seekscope_run::layout::{DataState, NameSource};
 use seekscope_wiredtiger::{Extent, Leaf, LeafKind};
 
 use crate::engines::{Engine, data_files, folder};
-use crate::verify_output::Verified;
 use crate::real_directory::options;
+use crate::verify_output::Verified;
 use crate::walking::{assert_apart, open, walk};
 
 /// The values that `overflow_values` puts outside the leaves: 20,000 bytes and a header each.
@@ -54,7 +54,11 @@ fn agrees(engine: Engine) -> Counts {
     assert_eq!(found.state, DataState::Stopped);
     assert_eq!(found.names, NameSource::TableNames);
     assert_eq!(found.wiredtiger_version.as_deref(), Some(engine.version()));
-    let listed: Vec<_> = found.tables().iter().map(|table| table.file.clone()).collect();
+    let listed: Vec<_> = found
+        .tables()
+        .iter()
+        .map(|table| table.file.clone())
+        .collect();
     assert_eq!(listed, data_files(&directory));
 
     let mut counts = Counts::default();
@@ -77,18 +81,32 @@ fn agrees(engine: Engine) -> Counts {
         alone(&directory, name, &walked);
         counts.largest_share_read = counts.largest_share_read.max(share_read(name, &walked));
     }
-    assert_eq!(truth.keys().filter(|name| !listed.contains(name)).count(), 0);
+    assert_eq!(
+        truth.keys().filter(|name| !listed.contains(name)).count(),
+        0
+    );
     println!("{engine:?}: {counts:?}");
     counts
 }
 
 fn compare(name: &str, walked: &WalkedFile, verified: &Verified) {
-    let ours = walked.tree.leaves.iter().map(|leaf| (leaf.offset, leaf.length));
-    let theirs = verified.leaves.iter().map(|leaf| (leaf.offset, leaf.length));
+    let ours = walked
+        .tree
+        .leaves
+        .iter()
+        .map(|leaf| (leaf.offset, leaf.length));
+    let theirs = verified
+        .leaves
+        .iter()
+        .map(|leaf| (leaf.offset, leaf.length));
     assert!(ours.eq(theirs), "{name}: the leaves are others");
     let internal = verified.internal.iter();
     let internal_bytes: u64 = internal.map(|block| u64::from(block.length)).sum();
-    assert_eq!(walked.tree.internal_pages, verified.internal.len() as u64, "{name}");
+    assert_eq!(
+        walked.tree.internal_pages,
+        verified.internal.len() as u64,
+        "{name}"
+    );
     assert_eq!(walked.tree.internal_bytes, internal_bytes, "{name}");
     let theirs = verified.free.unwrap_or_default();
     if theirs != entries_and_bytes(&walked.free) {
@@ -105,7 +123,10 @@ fn entries_and_bytes(extents: &[Extent]) -> (u64, u64) {
 
 /// The free extents and the block of their list, touching ones joined.
 fn with_list_itself(walked: &WalkedFile) -> Vec<Extent> {
-    let cookie = walked.checkpoint.as_ref().and_then(|checkpoint| checkpoint.cookie);
+    let cookie = walked
+        .checkpoint
+        .as_ref()
+        .and_then(|checkpoint| checkpoint.cookie);
     let list = cookie.and_then(|cookie| cookie.avail).map(|block| Extent {
         offset: block.offset,
         bytes: block.length.into(),
@@ -122,7 +143,11 @@ fn with_list_itself(walked: &WalkedFile) -> Vec<Extent> {
 
 /// Every byte of the file is explained, and no two explanations are of the same bytes.
 fn accounts(name: &str, walked: &WalkedFile) {
-    let expected = if name == "overflow_values.wt" { OVERFLOW_BYTES } else { 0 };
+    let expected = if name == "overflow_values.wt" {
+        OVERFLOW_BYTES
+    } else {
+        0
+    };
     if name != "overflow_keys.wt" {
         assert_eq!(walked.overflow_bytes, expected, "{name}");
     }
@@ -139,7 +164,9 @@ fn deleted(walked: &WalkedFile) -> usize {
 
 /// The maker's line `truncated: 168 leaves marked as deleted`.
 fn marked(said: &str) -> usize {
-    let line = said.lines().find_map(|line| line.strip_prefix("truncated: "));
+    let line = said
+        .lines()
+        .find_map(|line| line.strip_prefix("truncated: "));
     line.unwrap().split(' ').next().unwrap().parse().unwrap()
 }
 
@@ -148,7 +175,12 @@ fn share_read(name: &str, walked: &WalkedFile) -> f64 {
         return 0.0;
     }
     let share = walked.bytes_read as f64 / walked.file_bytes as f64;
-    println!("{name}: {} of {} bytes read, {:.3} %", walked.bytes_read, walked.file_bytes, share * 100.0);
+    println!(
+        "{name}: {} of {} bytes read, {:.3} %",
+        walked.bytes_read,
+        walked.file_bytes,
+        share * 100.0
+    );
     assert!(share <= 0.003, "{name}: {share}");
     share
 }

@@ -21,7 +21,10 @@ pub fn walk(directory: &DataDirectory, file: &str) -> WalkedFile {
 pub fn assert_apart(name: &str, walked: &WalkedFile) {
     let leaves = walked.tree.leaves.iter();
     let leaves = leaves.map(|leaf| (leaf.offset, u64::from(leaf.length)));
-    let free = walked.free.iter().map(|extent| (extent.offset, extent.bytes));
+    let free = walked
+        .free
+        .iter()
+        .map(|extent| (extent.offset, extent.bytes));
     let mut used: Vec<_> = leaves.chain(free).collect();
     used.sort_unstable();
     let mut end = DESCRIPTION_BYTES;
@@ -29,5 +32,8 @@ pub fn assert_apart(name: &str, walked: &WalkedFile) {
         assert!(offset >= end, "{name}: two things at {offset}");
         end = offset + bytes;
     }
-    assert!(end <= walked.file_bytes, "{name}: {end} is outside the file");
+    assert!(
+        end <= walked.file_bytes,
+        "{name}: {end} is outside the file"
+    );
 }

@@ -241,11 +241,7 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         NameSource::IndexMetadata => hints.push(
             "The catalogue could not be read: only indexes are known by their collections.".into(),
         ),
-        NameSource::TableNames => hints.push(
-            "This is not a mongod's directory: tables are shown by their own names, and one may hold \
-             several collections."
-                .into(),
-        ),
+        NameSource::TableNames => hints.push(table_names_hint(measurement)),
     }
     hints.push(disk_hint(measurement));
     if measurement.named.is_empty() && measurement.state != DataState::LoneFile {
@@ -262,6 +258,21 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         ));
     }
     hints
+}
+
+/// A running server may have told what the directory does not.
+fn table_names_hint(measurement: &LayoutMeasurement) -> String {
+    let told = |file: &LayoutFile| {
+        let namespace = file.namespace.as_deref();
+        namespace.is_some_and(|name| file.file.strip_suffix(".wt") != Some(name))
+    };
+    let names = match measurement.files.iter().any(told) {
+        true => "the server was asked which table holds which collections",
+        false => "tables are shown by their own names",
+    };
+    format!(
+        "This is not a mongod's directory: {names}, and one table may hold several collections."
+    )
 }
 
 fn disk_hint(measurement: &LayoutMeasurement) -> String {

@@ -5,13 +5,15 @@ use seekscope_run::{LayoutFile, ScanOrder};
 
 use super::sentences::{format_mean_bytes, format_s, hours_text};
 use super::{LayoutReportInput, file_name, free_share};
-use crate::escape::visible;
+use crate::escape::{shortened, visible};
 use crate::facts::{Fact, date};
 use crate::numbers::{format_number, format_share};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 const SINGLE_LEAF: &str = "1 leaf";
+/// Of names in the overview, where a table that many collections share has them all.
+const NAME_CHARS: usize = 60;
 
 /// All files that have figures, what order would save most first; `rows` of them.
 pub(super) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Table> {
@@ -54,7 +56,7 @@ fn overview_row(file: &LayoutFile) -> Vec<Cell> {
     let scan = file.predicted_scan.as_ref();
     let seconds = |s: Option<f64>| Cell::or(s.map(format_s), NOTHING);
     vec![
-        file_name(file).into(),
+        shortened(&file_name(file), NAME_CHARS).into(),
         format_bytes(file.file_bytes).into(),
         format_count(file.leaf_pages).into(),
         of_order(|order| format!("{:.3}", order.score)),

@@ -74,7 +74,7 @@ fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile, options: TerminalOpt
     let width = options.width;
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}", file_name(file).to_uppercase());
+    let _ = writeln!(text, "{}", file_name(file));
     for sentence in sentences::file_headline(file)
         .into_iter()
         .chain(sentences::about_file(file))
