@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use seekscope_run::units::format_bytes;
 use seekscope_wiredtiger::block::{BlockError, BlockFault};
 use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
+use seekscope_wiredtiger::lone::LoneError;
 use seekscope_wiredtiger::turtle::TurtleError;
 
 /// Why a data directory or one of its files could not be read.
@@ -65,7 +66,9 @@ pub enum LayoutError {
     NotInMetadata { file: String },
     #[error("{}: {entries} entries are no documents; what they name is shown by file name", path.display())]
     CatalogueEntries { path: PathBuf, entries: usize },
-    #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
+    #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
+    Vanished { path: PathBuf },
+    #[error("{file} cannot be read, being damaged or copied while a server wrote: {source}")]
     Damaged {
         file: String,
         source: Box<LayoutError>,
@@ -88,8 +91,8 @@ pub enum LayoutError {
     },
     #[error("where {} lies on the device is not known: {why}", path.display())]
     NoDeviceMap { path: PathBuf, why: String },
-    #[error("{} has no tree that could be found without its data directory: {why}", path.display())]
-    NothingRecovered { path: PathBuf, why: String },
+    #[error("no tree could be found in {} without its data directory: {source}", path.display())]
+    NothingRecovered { path: PathBuf, source: LoneError },
 }
 
 impl LayoutError {
@@ -123,8 +126,8 @@ impl LayoutError {
     /// An error that waiting did not cure, with what it is about.
     pub(crate) fn lasting(self, file: &str) -> Self {
         match self {
-            // These say all there is to say.
-            Self::NotInMetadata { .. } | Self::Missing { .. } => self,
+            Self::NotInMetadata { .. } => self,
+            Self::Missing { path } => Self::Vanished { path },
             source => Self::Damaged {
                 file: file.into(),
                 source: Box::new(source),
@@ -143,6 +146,8 @@ impl LayoutError {
                 matches!(source, FileConfigError::Refused(Refusal::Encrypted(_)))
             }
             Self::Block { source, .. } => source.fault == BlockFault::Encrypted,
+            Self::NothingRecovered { source, .. } => *source == LoneError::Encrypted,
+            Self::Damaged { source, .. } => source.is_encrypted(),
             _ => false,
         }
     }

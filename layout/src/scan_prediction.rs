@@ -33,7 +33,7 @@ pub struct ScanOptions<'a> {
     pub simulated_leaves_max: usize,
     /// Chooses the sample.
     pub seed: u64,
-    /// How the file lies on its device, ascending, e.g. [`DeviceMap::extents`]: a request then goes to
+    /// How the file lies on its device, ascending, e.g. [`crate::DeviceMap::extents`]: a request then goes to
     /// one piece only. Empty where that is not known, or the file in one piece. What is rewritten is
     /// taken to be in one piece.
     pub extents: &'a [DeviceExtent],

@@ -5,19 +5,15 @@ use std::sync::atomic::AtomicBool;
 
 use seekscope_wiredtiger::walk::{TreeWalk, Visit};
 use seekscope_wiredtiger::{
-    BlockAddress, BlockFormat, Checkpoint, CheckpointCookie, Compressor, Extent, ExtentList, Tree,
+    Accounting, BlockAddress, BlockFormat, Checkpoint, Compressor, Extent, ExtentList, Tree,
 };
 
 use crate::LayoutError;
 use crate::data_directory::DataDirectory;
 use crate::gate::Gate;
-use crate::page_cache::Pages;
-use crate::snapshot::Snapshot;
+use crate::page_cache::{Pages, WalkPages};
 use crate::table_files::TableFile;
 use crate::tree_reading::TreeReader;
-
-/// Of each file, one allocation unit at its beginning describes it.
-const DESCRIPTION_BLOCKS: u64 = 1;
 
 /// How a walk reads.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +29,18 @@ pub struct WalkOptions<'a> {
     pub keep_pages: bool,
 }
 
+/// How a tree's root was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeSource {
+    /// The data directory's metadata names it.
+    Metadata,
+    /// The newest description of a checkpoint inside the file itself (MongoDB from 4.2 on).
+    OwnDescription,
+    /// The newest internal page that nothing points at and below which all is there: a guess, and the
+    /// compressor with it.
+    Orphan,
+}
+
 /// What a walk found; every page it is made of was checked against what its parent says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WalkedFile {
@@ -40,6 +48,7 @@ pub struct WalkedFile {
     pub tree: Tree,
     /// Free for reuse, ascending by offset, touching ones joined.
     pub free: Vec<Extent>,
+    pub source: TreeSource,
     /// `None`: the file has never been written by a checkpoint. Names, times and orders are unknown
     /// (empty, 0) where a lone file's tree was found by its pages.
     pub checkpoint: Option<Checkpoint>,
@@ -47,8 +56,8 @@ pub struct WalkedFile {
     pub compressor: Compressor,
     /// At that checkpoint.
     pub file_bytes: u64,
-    /// Large keys and values outside the leaves. 0 where it is unknown (a lone file of MongoDB up to
-    /// 4.0).
+    /// Large keys and values outside the leaves. This and the next are 0 also where they are unknown,
+    /// because the checkpoint's sums are (a lone file of MongoDB up to 4.0) or contradict the tree.
     pub overflow_bytes: u64,
     /// What nothing else explains: blocks that an older checkpoint holds.
     pub pinned_bytes: u64,
@@ -69,19 +78,18 @@ impl DataDirectory {
     ) -> Result<WalkedFile, LayoutError> {
         let gate = Gate::new(options.stop, options.reads_per_s);
         let (mut reads, mut bytes_read) = (0, 0);
-        let mut pages = self.cache.take(&table.file);
+        let mut pages: Pages = self.cache.take(&table.file);
         let mut failed_before = false;
         let walked = self.with_restarts(&gate, &table.file, |snapshot| {
             let keep = options.keep_pages || failed_before || self.may_move_on();
             failed_before = true;
-            let known = std::mem::take(&mut pages);
-            let attempt = Attempt {
-                directory: self,
-                table,
-                known,
-                keep,
-            };
-            let (walked, reader) = attempt.walk(&snapshot, &gate, options.parallel_reads)?;
+            let known = WalkPages::new(std::mem::take(&mut pages), keep);
+            let config = snapshot.config(&table.file)?;
+            let file = self.open_file(&table.file)?;
+            let mut reader =
+                TreeReader::new(file, &gate, known).in_parallel(options.parallel_reads);
+            let checkpoint = config.newest_checkpoint().cloned();
+            let walked = walk_checkpoint(&mut reader, config.format(), checkpoint);
             reads += reader.reads;
             bytes_read += reader.bytes_read;
             pages = reader.into_pages(walked.is_ok());
@@ -100,33 +108,6 @@ impl DataDirectory {
     }
 }
 
-/// One try at a file.
-struct Attempt<'a> {
-    directory: &'a DataDirectory,
-    table: &'a TableFile,
-    known: Pages,
-    keep: bool,
-}
-
-impl Attempt<'_> {
-    /// The outer error is one before anything was read.
-    fn walk<'g>(
-        self,
-        snapshot: &Snapshot,
-        gate: &'g Gate<'g>,
-        parallel_reads: usize,
-    ) -> Result<(Result<WalkedFile, LayoutError>, TreeReader<'g>), LayoutError> {
-        let config = snapshot.config(&self.table.file)?;
-        let file = self.directory.open_file(&self.table.file)?;
-        let mut reader = TreeReader::new(file, gate, self.known)
-            .in_parallel(parallel_reads)
-            .keeping_pages(self.keep);
-        let checkpoint = config.newest_checkpoint().cloned();
-        let walked = walk_checkpoint(&mut reader, config.format(), checkpoint);
-        Ok((walked, reader))
-    }
-}
-
 /// Walks a tree and reads its list of free extents.
 pub(crate) fn walk_checkpoint(
     reader: &mut TreeReader<'_>,
@@ -141,6 +122,7 @@ pub(crate) fn walk_checkpoint(
     let mut walked = WalkedFile {
         tree: Tree::default(),
         free: Vec::new(),
+        source: TreeSource::Metadata,
         checkpoint,
         allocation_bytes: format.allocation_bytes,
         compressor: format.compressor,
@@ -157,12 +139,16 @@ pub(crate) fn walk_checkpoint(
     if let Some(root) = cookie.root {
         walked.tree = walk_tree(reader, root, format, file_bytes)?;
     }
+    let mut free = ExtentList::default();
     if let Some(avail) = cookie.avail {
         let bytes = reader.block(&avail)?;
         let list = ExtentList::parse(&avail, &bytes, file_bytes);
-        walked.free = list.map_err(|source| reader.block_error(source))?.extents;
+        free = list.map_err(|source| reader.block_error(source))?;
     }
-    walked.account(&cookie);
+    let bytes = Accounting::of(&cookie, format.allocation_bytes, &walked.tree, &free);
+    walked.overflow_bytes = bytes.overflow_bytes.unwrap_or_default();
+    walked.pinned_bytes = bytes.pinned_bytes.unwrap_or_default();
+    walked.free = free.extents;
     Ok(walked)
 }
 
@@ -177,28 +163,4 @@ pub(crate) fn walk_tree(
     let mut walk = walk.map_err(|source| reader.block_error(source))?;
     reader.supply(&mut walk)?;
     walk.finish().map_err(|source| reader.block_error(source))
-}
-
-impl WalkedFile {
-    /// Splits the file's bytes up. A checkpoint's size leaves out its root.
-    fn account(&mut self, cookie: &CheckpointCookie) {
-        let length = |address: Option<BlockAddress>| address.map_or(0, |a| u64::from(a.length));
-        let leaf_bytes: u64 = self
-            .tree
-            .leaves
-            .iter()
-            .map(|leaf| u64::from(leaf.length))
-            .sum();
-        let tree_bytes = leaf_bytes + self.tree.internal_bytes;
-        let checkpoint_bytes = cookie.checkpoint_bytes.saturating_add(length(cookie.root));
-        self.overflow_bytes = checkpoint_bytes.saturating_sub(tree_bytes);
-        let free_bytes: u64 = self.free.iter().map(|extent| extent.bytes).sum();
-        let lists = length(cookie.alloc) + length(cookie.avail) + length(cookie.discard);
-        let explained = u64::from(self.allocation_bytes) * DESCRIPTION_BLOCKS
-            + tree_bytes
-            + self.overflow_bytes
-            + free_bytes
-            + lists;
-        self.pinned_bytes = self.file_bytes.saturating_sub(explained);
-    }
 }

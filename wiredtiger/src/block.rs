@@ -95,6 +95,8 @@ pub enum BlockFault {
     Malformed(#[from] DecodeError),
     #[error("it lies outside the file's {file_bytes} bytes")]
     OutsideFile { file_bytes: u64 },
+    #[error("it does not consist of whole allocation units")]
+    Unaligned,
     #[error("another block covers the same bytes: the tree loops, or the file is damaged")]
     CoveredTwice,
     #[error("the tree is more than {0} levels deep, which no real one is")]
@@ -114,9 +116,6 @@ impl BlockError {
     pub fn may_be_stale(&self) -> bool {
         match self.fault {
             BlockFault::Short { .. } | BlockFault::Checksum | BlockFault::Size { .. } => true,
-            BlockFault::NotWanted | BlockFault::NotSupplied | BlockFault::OutsideFile { .. } => {
-                false
-            }
             _ => self.partly_checked,
         }
     }
@@ -262,9 +261,13 @@ impl<'a> CheckedBlock<'a> {
         })
     }
 
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.header.page_flags & PAGE_COMPRESSED != 0
+    }
+
     /// All of a block that is never compressed.
     pub(crate) fn uncompressed(&self) -> Result<&'a [u8], BlockError> {
-        if self.header.page_flags & PAGE_COMPRESSED != 0 || self.address.length > MAX_IMAGE_BYTES {
+        if self.is_compressed() || self.address.length > MAX_IMAGE_BYTES {
             return Err(self.error(BlockFault::ImageSize(self.header.image_bytes)));
         }
         Ok(self.bytes)
@@ -276,7 +279,7 @@ impl<'a> CheckedBlock<'a> {
         if wanted > MAX_IMAGE_BYTES || (wanted as usize) < HEADER_BYTES {
             return Err(self.error(BlockFault::ImageSize(wanted)));
         }
-        if self.header.page_flags & PAGE_COMPRESSED == 0 {
+        if !self.is_compressed() {
             let image = self.bytes.get(..wanted as usize);
             return image
                 .map(Cow::Borrowed)

@@ -15,6 +15,8 @@ const WITH_CHECKPOINT: u64 = 1;
 const MAX_EXTENTS: u64 = 8 << 20;
 /// What the trailer keeps for the file's size, whatever the number's length.
 const FILE_SIZE_SLOT: u64 = 9;
+/// Of what describes a checkpoint; real texts have some thousand bytes.
+const MAX_ITEM_BYTES: u64 = 1 << 20;
 
 /// A stretch of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,8 +117,11 @@ fn trailer(reader: &mut ByteReader<'_>) -> Result<CheckpointTrailer, DecodeError
     let write_generation = reader.varint()?;
     let file_bytes = ByteReader::new(reader.take(FILE_SIZE_SLOT)?).varint()?;
     let mut item = || {
-        let length = reader.varint()?;
-        reader.take(length)
+        let start = *reader;
+        match reader.varint()? {
+            length @ ..=MAX_ITEM_BYTES => reader.take(length),
+            _ => Err(start.error("a checkpoint's description is longer than any real one")),
+        }
     };
     let text = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
@@ -146,27 +151,30 @@ fn merged(mut extents: Vec<Extent>) -> Vec<Extent> {
 }
 
 /// Cuts a block out.
-fn without(extents: Vec<Extent>, block: &BlockAddress) -> Vec<Extent> {
+fn without(mut extents: Vec<Extent>, block: &BlockAddress) -> Vec<Extent> {
     let (from, to) = (block.offset, block.offset + u64::from(block.length));
-    let mut rest = Vec::with_capacity(extents.len() + 1);
-    for extent in extents {
+    let first = extents.partition_point(|extent| extent.offset + extent.bytes <= from);
+    let after = extents.partition_point(|extent| extent.offset < to);
+    let cut = first..after.max(first);
+    let parts = |extent: &Extent| {
         let end = extent.offset + extent.bytes;
-        let before = Extent {
-            offset: extent.offset,
-            bytes: end.min(from).saturating_sub(extent.offset),
-        };
+        let before = from.saturating_sub(extent.offset);
         let start = extent.offset.max(to);
-        let after = Extent {
+        let rest = Extent {
             offset: start,
             bytes: end.saturating_sub(start),
         };
-        rest.extend(
-            [before, after]
-                .into_iter()
-                .filter(|extent| extent.bytes > 0),
-        );
-    }
-    rest
+        [
+            Extent {
+                offset: extent.offset,
+                bytes: before,
+            },
+            rest,
+        ]
+    };
+    let parts: Vec<Extent> = extents[cut.clone()].iter().flat_map(parts).collect();
+    extents.splice(cut, parts.into_iter().filter(|extent| extent.bytes > 0));
+    extents
 }
 
 #[cfg(test)]

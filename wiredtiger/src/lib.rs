@@ -20,12 +20,14 @@ mod compression;
 pub mod config;
 pub mod extents;
 pub mod file_config;
+pub mod lone;
 pub mod metadata;
 mod pages;
 pub mod size_storer;
 pub mod tree;
 pub mod turtle;
 pub mod walk;
+mod wanted;
 
 pub use accounting::Accounting;
 pub use block::{BlockError, BlockFault, BlockFormat, Compressor};

@@ -8,6 +8,7 @@ use crate::block_map::BlockMap;
 use crate::cells::AddressKind;
 use crate::pages::{self, Child, Item, Row, RowBudget};
 use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
+use crate::wanted::WantedBlocks;
 
 /// What a walk reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +27,9 @@ pub const MAX_DEPTH: u32 = 32;
 /// A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about 400 MB at the most;
 /// with leaves of 32 KiB this is a file of 512 GiB.
 pub const MAX_LEAVES: u64 = 16 << 20;
-/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more.
-pub const MAX_INTERNAL_PAGES: u64 = 1 << 20;
+/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more. Pages
+/// to read take some hundred bytes each.
+pub const MAX_PAGES_READ: u64 = 1 << 20;
 
 /// A walk under way.
 #[derive(Debug)]
@@ -38,14 +40,16 @@ pub struct TreeWalk {
     budget: RowBudget,
     /// The tree as far as it is known, in key order.
     pieces: Vec<Piece>,
-    /// Ascending by offset; those before `supplied` have been supplied.
-    wanted: Vec<BlockAddress>,
-    supplied: usize,
+    wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
+    /// Pages to read, so far.
+    pages: u64,
     leaves: u64,
     internal_pages: u64,
     internal_bytes: u64,
+    /// Of some block only the first 64 bytes have been checked, so what it points at may be stale.
+    partly_checked: bool,
     /// Of the wanted pages; the root's is 1.
     level: u32,
     /// Levels known to exist.
@@ -125,12 +129,13 @@ impl TreeWalk {
             blocks: BlockMap::new(format.allocation_bytes, file_bytes),
             budget: RowBudget::new(),
             pieces: vec![Piece::Page(root, Expected::Root)],
-            wanted: Vec::new(),
-            supplied: 0,
+            wanted: WantedBlocks::default(),
             places: HashMap::new(),
+            pages: 1,
             leaves: 0,
             internal_pages: 0,
             internal_bytes: 0,
+            partly_checked: false,
             level: 0,
             depth: 1,
         };
@@ -143,25 +148,32 @@ impl TreeWalk {
     /// when the walk is complete.
     #[must_use]
     pub fn wanted(&self) -> &[BlockAddress] {
-        self.wanted.get(self.supplied..).unwrap_or_default()
+        self.wanted.remaining()
     }
 
     /// Hands over the bytes of a wanted block: as many as there were to read. When the last one of
     /// a level has come, [`TreeWalk::wanted`] names the next level. After an error the walk is of no
     /// more use.
     pub fn supply(&mut self, address: &BlockAddress, bytes: &[u8]) -> Result<(), BlockError> {
-        let found = self.wanted().binary_search(address);
-        let at = self.supplied + found.map_err(|_| address.error(BlockFault::NotWanted))?;
         let place = self.places.get(&address.offset).copied();
+        let place = place.filter(|_| self.wanted.contains(address));
         let place = place.ok_or_else(|| address.error(BlockFault::NotWanted))?;
         let block = CheckedBlock::check(address, bytes)?;
+        self.partly_checked |= !block.header.is_checked_whole();
+        let partly_checked = self.partly_checked;
+        let placed = self.place(place, &block);
+        placed.map_err(|error| BlockError {
+            partly_checked,
+            ..error
+        })
+    }
+
+    fn place(&mut self, place: Place, block: &CheckedBlock<'_>) -> Result<(), BlockError> {
         match place {
-            Place::Page { piece } => self.page(piece, &block)?,
-            Place::Key { .. } | Place::Value { .. } => self.overflow(place, &block)?,
+            Place::Page { piece } => self.page(piece, block)?,
+            Place::Key { .. } | Place::Value { .. } => self.overflow(place, block)?,
         }
-        // Nearly in order, so this moves next to nothing.
-        self.wanted[self.supplied..=at].rotate_right(1);
-        self.supplied += 1;
+        self.wanted.take(&block.address);
         if self.wanted().is_empty() {
             self.want_next_level()
         } else {
@@ -183,6 +195,7 @@ impl TreeWalk {
         if let Some(missing) = self.wanted().first() {
             return Err(missing.error(BlockFault::NotSupplied));
         }
+        drop(self.blocks);
         let leaves = usize::try_from(self.leaves).unwrap_or_default();
         let mut tree = Tree {
             leaves: Vec::with_capacity(leaves),
@@ -243,10 +256,6 @@ impl TreeWalk {
     fn children(&mut self, block: &CheckedBlock<'_>) -> Result<Piece, BlockError> {
         self.internal_pages += 1;
         self.internal_bytes += u64::from(block.address.length);
-        if self.internal_pages > MAX_INTERNAL_PAGES {
-            let (limit, what) = (MAX_INTERNAL_PAGES, "internal pages");
-            return Err(block.error(BlockFault::TooMany { limit, what }));
-        }
         if self.level >= MAX_DEPTH {
             return Err(block.error(BlockFault::TooDeep(MAX_DEPTH)));
         }
@@ -274,7 +283,7 @@ impl TreeWalk {
             AddressKind::Internal => {
                 end_run(leaves, children);
                 children.push(Piece::Page(address, Expected::Internal));
-                return Ok(());
+                return self.count_page(&address);
             }
             AddressKind::Leaf => LeafKind::Plain,
             AddressKind::LeafWithoutOverflow => LeafKind::WithoutOverflow,
@@ -283,7 +292,7 @@ impl TreeWalk {
         if self.visit == Visit::Rows && kind != LeafKind::Deleted {
             end_run(leaves, children);
             children.push(Piece::Page(address, Expected::Leaf(kind)));
-            return Ok(());
+            return self.count_page(&address);
         }
         self.count_leaf(&address)?;
         let leaf = Leaf {
@@ -292,6 +301,15 @@ impl TreeWalk {
             kind,
         };
         leaves.push(PackedLeaf::pack(&leaf, self.format.allocation_bytes));
+        Ok(())
+    }
+
+    fn count_page(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
+        self.pages += 1;
+        if self.pages > MAX_PAGES_READ {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(address.error(BlockFault::TooMany { limit, what }));
+        }
         Ok(())
     }
 
@@ -327,25 +345,30 @@ impl TreeWalk {
         }
         self.pieces = pieces;
         self.places.clear();
-        self.wanted.clear();
-        self.supplied = 0;
+        let (mut wanted, mut overflow_pages) = (Vec::new(), 0);
         for (piece, known) in self.pieces.iter().enumerate() {
             match known {
                 Piece::Page(address, _) => {
-                    self.wanted.push(*address);
+                    wanted.push(*address);
                     self.places.insert(address.offset, Place::Page { piece });
                 }
                 Piece::Rows(_, rows) => {
                     for (address, place) in overflow_places(piece, rows) {
                         self.blocks.claim(&address)?;
-                        self.wanted.push(address);
+                        overflow_pages += 1;
+                        wanted.push(address);
                         self.places.insert(address.offset, place);
                     }
                 }
                 Piece::Leaves(_) | Piece::Children(_) => {}
             }
         }
-        self.wanted.sort_unstable();
+        self.pages += overflow_pages;
+        if let (true, Some(last)) = (self.pages > MAX_PAGES_READ, wanted.last()) {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(last.error(BlockFault::TooMany { limit, what }));
+        }
+        self.wanted = WantedBlocks::new(wanted);
         Ok(())
     }
 }
