@@ -1,4 +1,8 @@
 //! Which leaves stand for all: a few stretches of key order, as read-ahead depends on neighbours.
+//!
+//! What the leaves between the stretches would have left in the page cache is not known to the
+//! simulation. Where a shuffled file fits into memory this makes its scan look about a tenth too long:
+//! 12 % for 1.6 GB in 50,000 leaves, a tenth of them simulated.
 
 use std::ops::Range;
 

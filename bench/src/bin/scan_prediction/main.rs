@@ -1,7 +1,7 @@
 //! Predicted scans against real ones: tables that real WiredTiger wrote in order, by eight threads,
 //! with updates of single rows, and shuffled, scanned cold by a WiredTiger cursor, on the disk as it is
 //! and throttled like a hard disk. Rounds are interleaved; shown are medians. The model of each disk
-//! comes from a survey before the scans; the reader's own time from a warm scan of the same table.
+//! comes from a survey before the scans; the reader's own time from warm scans in the same rounds.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
@@ -63,7 +63,13 @@ struct Table {
     walked: WalkedFile,
     extents: DeviceMap,
     order: ScanOrder,
-    warm_s: f64,
+}
+
+/// Seconds of one table's scans.
+#[derive(Default)]
+struct Scans {
+    cold: BTreeMap<Disk, Vec<f64>>,
+    warm: Vec<f64>,
 }
 
 fn main() -> Result<()> {
@@ -74,20 +80,19 @@ fn main() -> Result<()> {
     std::fs::create_dir_all(&data)?;
     make_tables(&arguments, &data)?;
     let mut scanner = Scanner::new(&arguments.python, &data, workspace);
-    let tables = tables(&data, &mut scanner)?;
+    let tables = tables(&data)?;
     let models = [Disk::AsItIs, Disk::Throttled].map(|disk| Ok((disk, survey(&arguments, disk)?)));
     let models: Vec<(Disk, DeviceModel)> = models.into_iter().collect::<Result<_>>()?;
 
-    let mut measured: BTreeMap<(Disk, &str), Vec<f64>> = BTreeMap::new();
+    let mut measured: BTreeMap<&str, Scans> = BTreeMap::new();
     for _ in 0..arguments.rounds {
         for table in &tables {
+            let scans = measured.entry(table.name).or_default();
             for &(disk, _) in &models {
-                let elapsed_s = scanner.cold(table.name, disk)?;
-                measured
-                    .entry((disk, table.name))
-                    .or_default()
-                    .push(elapsed_s);
+                let cold_s = scanner.cold(table.name, disk)?;
+                scans.cold.entry(disk).or_default().push(cold_s);
             }
+            scans.warm.push(scanner.warm(table.name)?);
         }
     }
     println!(
@@ -96,9 +101,10 @@ fn main() -> Result<()> {
     );
     for (disk, model) in &models {
         for table in &tables {
-            let predicted = predict(model, table);
-            let seconds = &measured[&(*disk, table.name)];
-            show(*disk, table, &predicted, seconds);
+            let scans = &measured[table.name];
+            let warm_s = median(&scans.warm).unwrap_or(0.0);
+            let predicted = predict(model, table, warm_s);
+            show(*disk, table, &predicted, &scans.cold[disk]);
         }
     }
     Ok(())
@@ -119,7 +125,7 @@ fn make_tables(arguments: &Arguments, data: &Path) -> Result<()> {
     Ok(())
 }
 
-fn tables(data: &Path, scanner: &mut Scanner) -> Result<Vec<Table>> {
+fn tables(data: &Path) -> Result<Vec<Table>> {
     let stop = AtomicBool::new(false);
     let directory = DataDirectory::open(data, &stop)?;
     let options = WalkOptions {
@@ -136,7 +142,6 @@ fn tables(data: &Path, scanner: &mut Scanner) -> Result<Vec<Table>> {
             order: order.with_context(|| format!("{name} has too few leaves"))?,
             extents: DeviceMap::read(&data.join(format!("{name}.wt")))?,
             walked,
-            warm_s: scanner.warm(name)?,
         })
     };
     TABLES.into_iter().map(table).collect()
@@ -164,11 +169,11 @@ fn survey(arguments: &Arguments, disk: Disk) -> Result<DeviceModel> {
     Ok(serde_json::from_value(model.clone())?)
 }
 
-fn predict(model: &DeviceModel, table: &Table) -> PredictedScan {
+fn predict(model: &DeviceModel, table: &Table, warm_s: f64) -> PredictedScan {
     let leaves = &table.walked.tree.leaves;
     let leaf_bytes: f64 = leaves.iter().map(|leaf| f64::from(leaf.length)).sum();
     // The warm scan copies from the page cache, as the cold one does.
-    let own_ns_per_byte = table.warm_s * 1e9 / leaf_bytes - model.cached_ns_per_byte;
+    let own_ns_per_byte = warm_s * 1e9 / leaf_bytes - model.cached_ns_per_byte;
     let memory_bytes = rustix::system::sysinfo().totalram;
     let options = ScanOptions {
         reader_ns_per_byte: own_ns_per_byte.max(0.0),
