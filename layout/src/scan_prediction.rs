@@ -1,11 +1,12 @@
 //! What a cold scan in key order takes on a disk: the leaves' reads, simulated with the kernel's
 //! read-ahead and page cache.
 //!
-//! One reader, one buffered pread per leaf of exactly its size, the next when the last is done: what
-//! WiredTiger's cursors do, and index builds with them. Overflow pages and internal pages are left
-//! out; the former are read in addition, one seek each.
+//! One reader, one buffered pread per page of exactly its size, the next when the last is done: what
+//! WiredTiger's cursors do, and index builds with them. Internal pages are read when a scan comes to
+//! them. Overflow pages are left out: they are read in addition, one seek each.
 
 mod arrangement;
+mod internal_reads;
 mod sample;
 
 use std::collections::HashMap;
@@ -13,12 +14,13 @@ use std::ops::Range;
 
 use seekscope_disk::model::{Access, Operation, Piece, PredictOptions, Prediction, predict};
 use seekscope_run::{DeviceModel, PredictedScan};
-use seekscope_wiredtiger::Compressor;
 use seekscope_wiredtiger::tree::Leaf;
+use seekscope_wiredtiger::{Compressor, InternalPage};
 
 use crate::device_map::DeviceExtent;
 use crate::order::read_by_scans;
-use arrangement::{compacted_offsets, ordered_offsets};
+use arrangement::{FIRST_OFFSET, compacted_offsets, ordered_offsets};
+use internal_reads::{InternalRead, internal_reads};
 use sample::sampled_ordinals;
 
 /// How to predict.
@@ -33,6 +35,8 @@ pub struct ScanOptions<'a> {
     pub simulated_leaves_max: usize,
     /// Chooses the sample.
     pub seed: u64,
+    /// What a scan reads on the way to the leaves ([`seekscope_wiredtiger::Tree::internal`]).
+    pub internal: &'a [InternalPage],
     /// How the file lies on its device, ascending, e.g. [`crate::DeviceMap::extents`]: a request then goes to
     /// one piece only. Empty where that is not known, or the file in one piece. What is rewritten is
     /// taken to be in one piece.
@@ -40,14 +44,15 @@ pub struct ScanOptions<'a> {
 }
 
 impl ScanOptions<'_> {
-    /// With three quarters of the host's memory as page cache, a file in one piece, and a reader that
-    /// takes no time.
+    /// With three quarters of the host's memory as page cache, a file in one piece, no internal pages,
+    /// and a reader that takes no time.
     pub fn with_memory(memory_bytes: u64) -> Self {
         Self {
             cache_bytes: memory_bytes / 4 * 3,
             reader_ns_per_byte: 0.0,
             simulated_leaves_max: 400_000,
             seed: 1,
+            internal: &[],
             extents: &[],
         }
     }
@@ -77,22 +82,28 @@ pub fn predict_scan(
     file_bytes: u64,
     options: &ScanOptions<'_>,
 ) -> PredictedScan {
+    let internal = internal_reads(leaves, options.internal);
     let leaves = &*read_by_scans(leaves);
+    let leaf_bytes: u64 = leaves.iter().map(|leaf| u64::from(leaf.length)).sum();
     let sample = sampled_ordinals(leaves.len(), options.simulated_leaves_max, options.seed);
     let simulated: usize = sample.iter().map(ExactSizeIterator::len).sum();
     let scan = |file: &FileLayout<'_>, sample: &[Range<usize>]| {
-        simulate(model, leaves, file, sample, options)
+        simulate(model, leaves, &internal, file, sample, options)
     };
     let now = FileLayout {
         file_bytes,
         offset_of: &|ordinal| leaves[ordinal].offset,
+        internal_moved_to: None,
         extents: options.extents,
     };
     let now = scan(&now, &sample);
+    let internal_bytes: u64 = internal.iter().map(|read| read.length).sum();
     let rewritten = |offsets: &[u64], sample: &[Range<usize>]| {
+        let end = FIRST_OFFSET.saturating_add(leaf_bytes);
         let file = FileLayout {
-            file_bytes: leaves.iter().map(|leaf| u64::from(leaf.length)).sum(),
+            file_bytes: end.saturating_add(internal_bytes),
             offset_of: &|ordinal| offsets[ordinal],
+            internal_moved_to: Some(end),
             extents: &[],
         };
         scan(&file, sample)
@@ -119,6 +130,9 @@ pub fn predict_scan(
 struct FileLayout<'a> {
     file_bytes: u64,
     offset_of: &'a dyn Fn(usize) -> u64,
+    /// Where the internal pages begin, one after the other, if not each at its offset: a rewritten
+    /// tree's are written after its leaves.
+    internal_moved_to: Option<u64>,
     extents: &'a [DeviceExtent],
 }
 
@@ -147,24 +161,34 @@ struct ScanCost {
 fn simulate(
     model: &DeviceModel,
     leaves: &[Leaf],
+    internal: &[InternalRead],
     file: &FileLayout<'_>,
     sample: &[Range<usize>],
     options: &ScanOptions<'_>,
 ) -> ScanCost {
-    let accesses: Vec<Access> = sample
-        .iter()
-        .cloned()
-        .flatten()
-        .map(|ordinal| Access {
-            file: 0,
-            stream: 0,
-            offset: (file.offset_of)(ordinal),
-            length: u64::from(leaves[ordinal].length),
-            operation: Operation::Read,
-            direct: false,
-            think_ns: think_ns(leaves[ordinal].length, options.reader_ns_per_byte),
-        })
-        .collect();
+    let access = |offset: u64, length: u64, think_ns: u64| Access {
+        file: 0,
+        stream: 0,
+        offset,
+        length,
+        operation: Operation::Read,
+        direct: false,
+        think_ns,
+    };
+    let mut accesses = Vec::new();
+    for stretch in sample {
+        let first = internal.partition_point(|read| read.leaves_before < stretch.start);
+        let mut on_the_way = internal[first..].iter().peekable();
+        for ordinal in stretch.clone() {
+            while let Some(read) = on_the_way.next_if(|read| read.leaves_before == ordinal) {
+                let moved = file.internal_moved_to.map(|to| to + read.bytes_before);
+                accesses.push(access(moved.unwrap_or(read.offset), read.length, 0));
+            }
+            let length = leaves[ordinal].length;
+            let think_ns = think_ns(length, options.reader_ns_per_byte);
+            accesses.push(access((file.offset_of)(ordinal), length.into(), think_ns));
+        }
+    }
     let pieces = file.extents.iter().map(|extent| Piece {
         file_offset: extent.file_offset,
         device_offset: extent.device_offset,
@@ -181,10 +205,8 @@ fn simulate(
             pieces: HashMap::from([(0, pieces)]),
         },
     );
-    whole(
-        &prediction,
-        leaves.len() as f64 / accesses.len().max(1) as f64,
-    )
+    let simulated: usize = sample.iter().map(ExactSizeIterator::len).sum();
+    whole(&prediction, leaves.len() as f64 / simulated.max(1) as f64)
 }
 
 #[expect(

@@ -37,7 +37,7 @@ impl Accounting {
             .iter()
             .map(|leaf| u64::from(leaf.length))
             .sum::<u64>();
-        let tree_bytes = leaf_bytes + tree.internal_bytes;
+        let tree_bytes = leaf_bytes + tree.internal_bytes();
         // The engine's sum leaves out the root.
         let blocks = cookie.checkpoint_bytes.checked_add(length(cookie.root));
         let overflow_bytes = blocks.and_then(|blocks| blocks.checked_sub(tree_bytes));
@@ -46,7 +46,7 @@ impl Accounting {
         let used = overflow_bytes.and_then(|overflow| known.checked_add(overflow));
         Accounting {
             leaf_bytes,
-            internal_bytes: tree.internal_bytes,
+            internal_bytes: tree.internal_bytes(),
             overflow_bytes,
             free_bytes: free.bytes(),
             list_bytes,

@@ -37,6 +37,6 @@ pub use checkpoint::{Checkpoint, CheckpointCookie};
 pub use extents::{Extent, ExtentList};
 pub use file_config::{FileConfig, FileConfigError, IndexIdentity, Refusal};
 pub use metadata::Metadata;
-pub use tree::{BlockAddress, Leaf, LeafKind, Tree};
+pub use tree::{BlockAddress, InternalPage, Leaf, LeafKind, Tree};
 pub use turtle::{Turtle, TurtleError};
 pub use walk::{KeyValue, TreeWalk, Visit};

@@ -32,13 +32,33 @@ pub struct Leaf {
     pub kind: LeafKind,
 }
 
+/// One internal page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InternalPage {
+    /// In the file, bytes.
+    pub offset: u64,
+    /// Bytes on disk.
+    pub length: u32,
+    /// Leaves that a scan has passed when it comes to this page, deleted ones included.
+    pub leaves_before: u64,
+}
+
 /// A tree as its internal pages describe it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tree {
     /// In key order, deleted ones included.
     pub leaves: Vec<Leaf>,
-    pub internal_pages: u64,
-    pub internal_bytes: u64,
+    /// In the order in which a scan comes to them, the root first.
+    pub internal: Vec<InternalPage>,
     /// Levels, leaves included: 1 for a tree that is a single leaf, 0 for an empty one.
     pub depth: u32,
+}
+
+impl Tree {
+    /// Bytes of all internal pages.
+    #[must_use]
+    pub fn internal_bytes(&self) -> u64 {
+        let lengths = self.internal.iter().map(|page| u64::from(page.length));
+        lengths.sum()
+    }
 }

@@ -8,7 +8,7 @@ use crate::block_map::BlockMap;
 use crate::cells::AddressKind;
 use crate::packed_leaf::PackedLeaf;
 use crate::pages::{self, Child, Item, Row, RowBudget};
-use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
+use crate::tree::{BlockAddress, InternalPage, Leaf, LeafKind, Tree};
 use crate::wanted::WantedBlocks;
 
 /// What a walk reads.
@@ -47,8 +47,6 @@ pub struct TreeWalk {
     /// Pages to read, so far.
     pages: u64,
     leaves: u64,
-    internal_pages: u64,
-    internal_bytes: u64,
     /// Of some block only the first 64 bytes have been checked, so what it points at may be stale.
     partly_checked: bool,
     /// Of the wanted pages; the root's is 1.
@@ -60,8 +58,10 @@ pub struct TreeWalk {
 #[derive(Debug)]
 enum Piece {
     Page(BlockAddress, Expected),
-    /// A page's children, once it has been supplied; never nested.
-    Children(Vec<Piece>),
+    /// An internal page that has been supplied, and its children, once; never nested.
+    Children(BlockAddress, Vec<Piece>),
+    /// An internal page whose children follow.
+    Internal(BlockAddress),
     Leaves(Vec<PackedLeaf>),
     Rows(Leaf, Vec<Row>),
 }
@@ -100,8 +100,6 @@ impl TreeWalk {
             places: HashMap::new(),
             pages: 1,
             leaves: 0,
-            internal_pages: 0,
-            internal_bytes: 0,
             partly_checked: false,
             level: 0,
             depth: 1,
@@ -166,8 +164,7 @@ impl TreeWalk {
         let leaves = usize::try_from(self.leaves).unwrap_or_default();
         let mut tree = Tree {
             leaves: Vec::with_capacity(leaves),
-            internal_pages: self.internal_pages,
-            internal_bytes: self.internal_bytes,
+            internal: Vec::new(),
             depth: self.depth,
         };
         let mut rows = Vec::new();
@@ -183,7 +180,15 @@ impl TreeWalk {
                     rows.extend(page.into_iter().filter_map(Row::into_bytes));
                 }
                 Piece::Page(address, _) => return Err(address.error(BlockFault::NotSupplied)),
-                Piece::Children(_) => {}
+                Piece::Internal(BlockAddress { offset, length, .. }) => {
+                    tree.internal.push(InternalPage {
+                        offset,
+                        length,
+                        leaves_before: tree.leaves.len() as u64,
+                    });
+                }
+                // None is left: with the last page of a level, children take their places.
+                Piece::Children(..) => {}
             }
         }
         Ok((tree, rows))
@@ -221,8 +226,6 @@ impl TreeWalk {
     }
 
     fn children(&mut self, block: &CheckedBlock<'_>) -> Result<Piece, BlockError> {
-        self.internal_pages += 1;
-        self.internal_bytes += u64::from(block.address.length);
         if self.level >= MAX_DEPTH {
             return Err(block.error(BlockFault::TooDeep(MAX_DEPTH)));
         }
@@ -236,7 +239,7 @@ impl TreeWalk {
             self.child(child, &mut leaves, &mut children)
         })?;
         end_run(&mut leaves, &mut children);
-        Ok(Piece::Children(children))
+        Ok(Piece::Children(block.address, children))
     }
 
     fn child(
@@ -306,7 +309,10 @@ impl TreeWalk {
         let mut pieces = Vec::with_capacity(self.pieces.len());
         for piece in std::mem::take(&mut self.pieces) {
             match piece {
-                Piece::Children(children) => pieces.extend(children),
+                Piece::Children(address, children) => {
+                    pieces.push(Piece::Internal(address));
+                    pieces.extend(children);
+                }
                 other => pieces.push(other),
             }
         }
@@ -327,7 +333,7 @@ impl TreeWalk {
                         self.places.insert(address.offset, place);
                     }
                 }
-                Piece::Leaves(_) | Piece::Children(_) => {}
+                Piece::Leaves(_) | Piece::Internal(_) | Piece::Children(..) => {}
             }
         }
         self.pages += overflow_pages;

@@ -5,7 +5,7 @@ use seekscope_wiredtiger::tree::Leaf;
 use crate::order::ranks::by_offset;
 
 /// The unit that every file has before its first block.
-const FIRST_OFFSET: u64 = 4096;
+pub(super) const FIRST_OFFSET: u64 = 4096;
 
 /// Offsets of leaves that follow one another without holes in the order given.
 fn end_to_end<'a>(leaves: impl Iterator<Item = &'a Leaf>) -> impl Iterator<Item = u64> {
