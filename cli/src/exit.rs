@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
+use seekscope_layout::LayoutError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
@@ -17,6 +18,16 @@ pub struct Interrupted(pub &'static str);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);
+
+/// A server is not where it can be examined.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Elsewhere(pub String);
+
+/// The system does not let us see something.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotPermitted(pub String);
 
 /// A threshold that the user set was missed.
 #[derive(Debug, thiserror::Error)]
@@ -51,11 +62,13 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     if cause.is::<Usage>() {
         Some(2)
     } else if cause.is::<ServerError>()
+        || cause.is::<Elsewhere>()
         || cause.is::<LocalServerError>()
         || matches!(cause.downcast_ref(), Some(WorkloadError::Server(_)))
     {
         Some(3)
-    } else if matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. }))
+    } else if cause.is::<NotPermitted>()
+        || matches!(cause.downcast_ref(), Some(TraceError::NoPermission { .. }))
         || matches!(
             cause.downcast_ref(),
             Some(SlowDiskError::NotPermitted { .. })
@@ -70,6 +83,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         Some(error.exit_code())
     } else if let Some(error) = cause.downcast_ref::<DiskError>() {
         code_of_disk_error(error)
+    } else if let Some(error) = cause.downcast_ref::<LayoutError>() {
+        code_of_layout_error(error)
     } else if cause.is::<Interrupted>() {
         Some(130)
     } else {
@@ -83,6 +98,28 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
         DiskError::LiveDatabase { .. } => Some(3),
         DiskError::NotPermitted { .. } | DiskError::ReadOnly(_) => Some(4),
         DiskError::Interrupted => Some(130),
+        _ => None,
+    }
+}
+
+fn code_of_layout_error(error: &LayoutError) -> Option<u8> {
+    match error {
+        LayoutError::NotADataDirectory { .. }
+        | LayoutError::Missing { .. }
+        | LayoutError::NotAFile { .. }
+        | LayoutError::NotInMetadata { .. }
+        | LayoutError::NoSuchTable { .. } => Some(2),
+        // Encrypted, column store, tiered.
+        LayoutError::Config { .. } => Some(3),
+        LayoutError::PermissionDenied { .. } => Some(4),
+        LayoutError::Damaged { .. }
+        | LayoutError::Turtle { .. }
+        | LayoutError::Block { .. }
+        | LayoutError::ShortRead { .. }
+        | LayoutError::TooLong { .. }
+        | LayoutError::UnsafeName { .. }
+        | LayoutError::NothingRecovered { .. } => Some(5),
+        LayoutError::Interrupted => Some(130),
         _ => None,
     }
 }

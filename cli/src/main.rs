@@ -7,10 +7,12 @@
 
 mod args;
 mod clean;
+mod compare;
 mod disk;
 mod doctor;
 mod environment;
 mod exit;
+mod layout;
 mod mongoperf_command;
 mod output;
 mod process_title;
@@ -60,6 +62,8 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.record.output.quiet))?;
             runtime()?.block_on(trace::run(*args, arguments))
         }
+        Command::Layout(args) => runtime()?.block_on(layout::run(*args, arguments)),
+        Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),
         Command::Report(args) => report_command::run(&args),

@@ -1,10 +1,8 @@
-//! A data directory, from its metadata to the walk over one file, with the restarts that a running
-//! server makes necessary.
+//! A data directory: its state, its files and their names.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use seekscope_run::layout::{DataState, NameSource};
 use seekscope_wiredtiger::catalogue::{CATALOGUE_FILE, Catalogue};
@@ -19,27 +17,21 @@ use crate::recognise;
 use crate::snapshot::{Rows, Snapshot, Source};
 use crate::table_files::{Names, TableFile, TableFiles};
 
-/// A walk is begun anew at most this often.
-pub(crate) const RESTARTS_MAX: u32 = 10;
-/// A failure that comes back while the server has not taken a checkpoint is no race but damage. The
-/// turtle is replaced before any block of the former checkpoint is reused.
-const FAILURES_WITHOUT_CHANGE: u32 = 4;
-const BACK_OFF: Duration = Duration::from_millis(10);
-const BACK_OFF_MAX: Duration = Duration::from_millis(500);
-
 /// A WiredTiger data directory: of a running server or not, a snapshot, a copy or a hot backup.
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
     /// A guess that only words errors; see `live.rs`.
     pub state: DataState,
-    /// Of the engine, e.g. "11.3.0".
+    /// Of the engine, e.g. "11.3.0"; `None` where the directory does not say, as copied backups do.
     pub wiredtiger_version: Option<String>,
     pub names: NameSource,
     /// Why MongoDB's catalogue or counts could not be used, where they are there.
     pub unreadable_names: Vec<LayoutError>,
     tables: TableFiles,
-    snapshot: Mutex<Option<Arc<Snapshot>>>,
+    /// Where `tables` and names are from; walks may have led to a newer snapshot since.
+    named_from: Option<Source>,
+    pub(crate) snapshot: Mutex<Option<Arc<Snapshot>>>,
     pub(crate) cache: PageCache,
 }
 
@@ -61,6 +53,7 @@ impl DataDirectory {
             names: NameSource::default(),
             unreadable_names: Vec::new(),
             tables: TableFiles::default(),
+            named_from: None,
             snapshot: Mutex::new(None),
             cache: PageCache::default(),
         };
@@ -99,8 +92,10 @@ impl DataDirectory {
     /// Reads names and counts anew if the server has taken a checkpoint since; false if it has not.
     pub fn refresh(&mut self, stop: &AtomicBool) -> Result<bool, LayoutError> {
         let gate = Gate::new(stop, None);
-        let before = self.held_snapshot();
         let running = server_is_running(&self.path, Path::new("/proc"));
+        if running {
+            self.state = DataState::Live;
+        }
         let what = "the metadata";
         let (snapshot, _) = self.with_restarts(&gate, what, Ok)?;
         self.state = match (&snapshot.source, running) {
@@ -108,7 +103,7 @@ impl DataDirectory {
             (Source::Backup(..), false) => DataState::Backup,
             (Source::Turtle(_), false) => DataState::Stopped,
         };
-        if before.is_some_and(|before| Arc::ptr_eq(&before, &snapshot)) {
+        if self.named_from.as_ref() == Some(&snapshot.source) {
             return Ok(false);
         }
         self.unreadable_names.clear();
@@ -122,6 +117,7 @@ impl DataDirectory {
         let snapshot = self.held_snapshot().unwrap_or(snapshot);
         self.wiredtiger_version.clone_from(&snapshot.version);
         self.tables = TableFiles::new(&snapshot, &names, self.names);
+        self.named_from = Some(snapshot.source.clone());
         Ok(true)
     }
 
@@ -181,67 +177,7 @@ impl DataDirectory {
         }
     }
 
-    fn held_snapshot(&self) -> Option<Arc<Snapshot>> {
-        let held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        held.clone()
-    }
-
-    /// The metadata as it is now; read again only if it has changed.
-    fn present_snapshot(
-        &self,
-        source: Source,
-        gate: &Gate<'_>,
-    ) -> Result<Arc<Snapshot>, LayoutError> {
-        if let Some(held) = self.held_snapshot().filter(|held| held.source == source) {
-            return Ok(held);
-        }
-        let new = Arc::new(Snapshot::read(&self.path, source, gate, &self.cache)?);
-        let mut held = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(Arc::clone(&new));
-        Ok(new)
-    }
-
-    /// Makes attempts, each from the metadata as it then is, until one is not overtaken by the server.
-    /// Also returns how often it was begun anew. `file` is what an error is about.
-    pub(crate) fn with_restarts<T>(
-        &self,
-        gate: &Gate<'_>,
-        file: &str,
-        mut attempt: impl FnMut(Arc<Snapshot>) -> Result<T, LayoutError>,
-    ) -> Result<(T, u32), LayoutError> {
-        let mut restarts = 0;
-        let mut without_change = 0;
-        loop {
-            gate.check()?;
-            let source = Source::of(&self.path)?;
-            let result = self.present_snapshot(source.clone(), gate);
-            let error = match result.and_then(&mut attempt) {
-                Ok(value) => return Ok((value, restarts)),
-                Err(error) if !error.may_be_stale() => return Err(error),
-                Err(error) => error,
-            };
-            let changed = Source::of(&self.path).is_ok_and(|now| now != source);
-            without_change = if changed { 0 } else { without_change + 1 };
-            if without_change == FAILURES_WITHOUT_CHANGE {
-                return Err(error.lasting(file));
-            }
-            if restarts == RESTARTS_MAX {
-                return Err(LayoutError::MovedOn {
-                    file: file.into(),
-                    restarts,
-                    source: Box::new(error),
-                });
-            }
-            restarts += 1;
-            gate.sleep(back_off(if changed {
-                restarts
-            } else {
-                without_change * 2
-            }))?;
-        }
-    }
-
-    /// Whether walks should remember what they read, because they may have to begin anew.
+    /// Whether a server is known to run here, so that what is read may be overtaken.
     pub(crate) fn may_move_on(&self) -> bool {
         self.state == DataState::Live
     }
@@ -249,24 +185,5 @@ impl DataDirectory {
     /// A file of this directory.
     pub(crate) fn open_file(&self, name: &str) -> Result<DataFile, LayoutError> {
         DataFile::open(&crate::tree_reading::path_of(&self.path, name)?)
-    }
-}
-
-/// 10, 20, 40 … 500 ms.
-fn back_off(time: u32) -> Duration {
-    BACK_OFF
-        .saturating_mul(1 << (time - 1).min(16))
-        .min(BACK_OFF_MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_up_to_half_a_second() {
-        let waits: Vec<_> = (1..9).map(|n| back_off(n).as_millis()).collect();
-        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 500, 500]);
-        assert_eq!(back_off(u32::MAX), BACK_OFF_MAX);
     }
 }

@@ -82,11 +82,16 @@ impl LeafChanges {
 
 /// The share of `leaf_pages` leaves that `updates` of random documents move.
 pub fn moved_share(leaf_pages: u64, updates: f64) -> f64 {
+    0.0 - ln_unmoved_share(leaf_pages, updates).exp_m1()
+}
+
+/// The logarithm of the share that they do not move: 1 − 1/N to the u-th power, without losing digits
+/// where N is large or hardly anything is left.
+fn ln_unmoved_share(leaf_pages: u64, updates: f64) -> f64 {
     if leaf_pages == 0 || updates <= 0.0 {
         return 0.0;
     }
-    // 1 − (1 − 1/N)^u without losing digits where N is large.
-    -((updates * (-1.0 / leaf_pages as f64).ln_1p()).exp_m1())
+    updates * (-1.0 / leaf_pages as f64).ln_1p()
 }
 
 /// The decay that so many updates of random single documents per hour cause in a file of
@@ -99,7 +104,7 @@ pub fn from_update_rate(
 ) -> OrderDecay {
     expected(
         contiguous_now,
-        moved_share(leaf_pages, updates_per_hour),
+        ln_unmoved_share(leaf_pages, updates_per_hour),
         basis,
     )
 }
@@ -117,19 +122,20 @@ pub fn from_snapshots(
     if elapsed_s.is_nan() || elapsed_s <= 0.0 || changes.before == 0 {
         return None;
     }
-    let stays_per_hour = (1.0 - changes.moved_share()).powf(HOUR_S / elapsed_s);
+    let ln_unmoved_per_hour = (-changes.moved_share()).ln_1p() * HOUR_S / elapsed_s;
     let basis = format!("two snapshots {elapsed_s:.0} s apart");
-    Some(expected(contiguous_now, 1.0 - stays_per_hour, basis))
+    Some(expected(contiguous_now, ln_unmoved_per_hour, basis))
 }
 
-/// What remains when each hour moves the share `moved_share_per_hour` of the leaves.
-fn expected(contiguous_now: f64, moved_share_per_hour: f64, basis: String) -> OrderDecay {
-    let moved = moved_share_per_hour.clamp(0.0, 1.0);
-    let after_hours = |hours: f64| contiguous_now * (1.0 - moved).powf(2.0 * hours);
+/// What remains when `ln_unmoved_per_hour` is the logarithm of the share of the leaves that an hour
+/// does not move.
+fn expected(contiguous_now: f64, ln_unmoved_per_hour: f64, basis: String) -> OrderDecay {
+    let after_hours = |hours: f64| contiguous_now * (2.0 * hours * ln_unmoved_per_hour).exp();
+    let decays = ln_unmoved_per_hour < 0.0;
     OrderDecay {
         basis,
-        moved_share_per_hour: moved,
-        half_life_hours: (moved > 0.0).then(|| 0.5f64.ln() / (2.0 * (-moved).ln_1p())),
+        moved_share_per_hour: 0.0 - ln_unmoved_per_hour.exp_m1(),
+        half_life_hours: decays.then(|| 0.5f64.ln() / (2.0 * ln_unmoved_per_hour)),
         contiguous_now,
         contiguous_after_hour: after_hours(1.0),
         contiguous_after_day: after_hours(24.0),
@@ -218,6 +224,11 @@ mod tests {
         assert!((decay.moved_share_per_hour - 0.19).abs() < 1e-12);
         assert!((decay.contiguous_after_hour - 0.5 * 0.81 * 0.81).abs() < 1e-12);
         assert_eq!(decay.basis, "two snapshots 1800 s apart");
+        // All but certainly everything moves within the hour; the half-life is short, not nothing.
+        let fast = from_snapshots(0.5, &changes, 1.0).unwrap();
+        assert_eq!(fast.moved_share_per_hour, 1.0);
+        let half_life_s = fast.half_life_hours.unwrap() * 3600.0;
+        assert!((half_life_s - 3.289).abs() < 0.001, "{half_life_s}");
         assert_eq!(from_snapshots(0.5, &changes, 0.0), None);
         assert_eq!(from_snapshots(0.5, &changes, f64::NAN), None);
         assert_eq!(from_snapshots(0.5, &LeafChanges::default(), 60.0), None);

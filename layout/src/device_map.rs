@@ -194,7 +194,6 @@ fn refused(file: &DataFile, source: io::Error) -> LayoutError {
 mod tests {
     use super::*;
     use std::fs;
-    use std::io::Write;
 
     fn raw(logical: u64, physical: u64, length: u64, flags: u32) -> RawExtent {
         RawExtent {
@@ -259,21 +258,6 @@ mod tests {
         assert_eq!((summary.extents, summary.breaks), (2, 1));
         assert_eq!(summary.mean_extent_bytes, 8192.0);
         assert_eq!(map.summary(&[], 0).broken_pairs_share, 0.0);
-    }
-
-    #[test]
-    fn a_real_file_has_places_and_a_hole_none() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.wt");
-        let mut file = fs::File::create(&path).unwrap();
-        file.write_all(&vec![7; 1 << 20]).unwrap();
-        file.set_len(4 << 20).unwrap();
-        file.sync_all().unwrap();
-        let map = DeviceMap::read(&path).unwrap();
-        assert!(map.device_offset(0).is_some() && map.device_offset((1 << 20) - 1).is_some());
-        assert_eq!(map.device_offset(3 << 20), None);
-        let bytes: u64 = map.extents().iter().map(|e| e.bytes).sum();
-        assert_eq!(bytes, 1 << 20);
     }
 
     #[test]

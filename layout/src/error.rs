@@ -66,7 +66,9 @@ pub enum LayoutError {
     NotInMetadata { file: String },
     #[error("{}: {entries} entries are no documents; what they name is shown by file name", path.display())]
     CatalogueEntries { path: PathBuf, entries: usize },
-    #[error("{file} is damaged, or was copied while a server wrote it: {source}")]
+    #[error("{} is gone: it was dropped since the last checkpoint, or lost", path.display())]
+    Vanished { path: PathBuf },
+    #[error("{file} cannot be read, being damaged or copied while a server wrote: {source}")]
     Damaged {
         file: String,
         source: Box<LayoutError>,
@@ -124,8 +126,8 @@ impl LayoutError {
     /// An error that waiting did not cure, with what it is about.
     pub(crate) fn lasting(self, file: &str) -> Self {
         match self {
-            // These say all there is to say.
-            Self::NotInMetadata { .. } | Self::Missing { .. } => self,
+            Self::NotInMetadata { .. } => self,
+            Self::Missing { path } => Self::Vanished { path },
             source => Self::Damaged {
                 file: file.into(),
                 source: Box::new(source),

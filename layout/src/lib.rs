@@ -3,11 +3,12 @@
 //!
 //! Reading: [`data_directory::DataDirectory`] finds the files and their names and walks them
 //! ([`walked_file`]); `snapshot.rs` and `tree_reading.rs` are how; [`device_map`] says where a file's
-//! bytes lie on the device; [`lone_file`] reads files without their directory. Whatever is read may have been replaced by the server a moment later: every
-//! block is checked against its parent, and a walk that was overtaken begins anew.
+//! bytes lie on the device; [`lone_file`] reads files without their directory. Whatever is read may have
+//! been replaced by the server a moment later: every block is checked against its parent, and a walk
+//! that was overtaken begins anew.
 //!
-//! Analysis, of nothing but leaves in key order: [`order`] measures, [`strip`] draws, [`decay`] says how
-//! fast order is lost, [`scan_prediction`] what a scan costs on a disk, one of the [`typical_disks`] if
+//! Judging: [`order`] measures how key order and disk order relate, [`strip`] draws it, [`decay`] says
+//! how fast it goes, [`scan_prediction`] what a scan costs on a disk, which [`typical_disks`] has where
 //! none was measured.
 
 pub mod data_directory;
@@ -22,6 +23,7 @@ pub mod lone_file;
 pub mod order;
 mod page_cache;
 mod recognise;
+mod restarts;
 pub mod scan_prediction;
 mod snapshot;
 pub mod strip;

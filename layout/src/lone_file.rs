@@ -9,7 +9,7 @@ use seekscope_wiredtiger::{Checkpoint, CheckpointCookie};
 use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::gate::Gate;
-use crate::page_cache::Pages;
+use crate::page_cache::{Pages, WalkPages};
 use crate::tree_reading::TreeReader;
 use crate::walked_file::{TreeSource, WalkOptions, WalkedFile, walk_checkpoint};
 
@@ -27,9 +27,8 @@ pub fn walk_lone(path: &Path, options: &WalkOptions<'_>) -> Result<WalkedFile, L
     };
     let mut scan = Scan::default();
     let search = scan.read(&file, &gate, nothing)?;
-    let mut reader = TreeReader::new(file, &gate, Pages::new())
-        .in_parallel(options.parallel_reads)
-        .keeping_pages(true);
+    let pages = WalkPages::new(Pages::new(), false);
+    let mut reader = TreeReader::new(file, &gate, pages).in_parallel(options.parallel_reads);
     let trees = searched(search, &mut reader)?.map_err(nothing)?;
     let mut failure = None;
     for tree in trees {

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use seekscope_wiredtiger::BlockAddress;
 
-/// All files together.
+/// Of one walk, and of all files together between walks.
 const BYTES_MAX: usize = 128 << 20;
 
 /// A block's address holds its checksum, so a page found under it is the page that is meant.
@@ -40,10 +40,52 @@ impl PageCache {
         });
         files.insert(file.to_owned(), pages);
     }
+}
 
-    /// Of one file, while it is being walked.
-    pub(crate) fn has_room(pages_bytes: usize, page: &[u8]) -> bool {
-        pages_bytes + page.len() <= BYTES_MAX
+/// The pages of one file while it is walked.
+#[derive(Debug)]
+pub(crate) struct WalkPages {
+    /// From before, and not asked for again yet.
+    known: Pages,
+    /// Part of the present tree.
+    used: Pages,
+    /// Of both.
+    bytes: usize,
+    keeps_new: bool,
+}
+
+impl WalkPages {
+    /// `known` are those of former walks; those read anew are kept only if wanted: it takes memory.
+    pub(crate) fn new(known: Pages, keeps_new: bool) -> Self {
+        Self {
+            bytes: bytes(&known),
+            known,
+            used: Pages::new(),
+            keeps_new,
+        }
+    }
+
+    /// Takes a page out.
+    pub(crate) fn take(&mut self, address: &BlockAddress) -> Option<Vec<u8>> {
+        let page = self.known.remove(address)?;
+        self.bytes -= page.len();
+        Some(page)
+    }
+
+    /// Keeps a page that was checked to be the one meant, where there is room.
+    pub(crate) fn keep(&mut self, address: BlockAddress, page: Vec<u8>) {
+        if self.keeps_new && self.bytes + page.len() <= BYTES_MAX {
+            self.bytes += page.len();
+            self.used.insert(address, page);
+        }
+    }
+
+    /// What is worth keeping after the walk: the tree's pages; those of a walk that failed, all.
+    pub(crate) fn into_pages(mut self, complete: bool) -> Pages {
+        if !complete {
+            self.used.extend(self.known);
+        }
+        self.used
     }
 }
 
@@ -55,16 +97,17 @@ fn bytes(pages: &Pages) -> usize {
 mod tests {
     use super::*;
 
+    fn page(checksum: u32, bytes: usize) -> (BlockAddress, Vec<u8>) {
+        let address = BlockAddress {
+            offset: 4096,
+            length: 4096,
+            checksum,
+        };
+        (address, vec![0; bytes])
+    }
+
     #[test]
     fn all_files_together_stay_within_bounds() {
-        let page = |checksum, bytes| {
-            let address = BlockAddress {
-                offset: 4096,
-                length: 4096,
-                checksum,
-            };
-            (address, vec![0; bytes])
-        };
         let cache = PageCache::default();
         cache.keep("a", Pages::from([page(1, BYTES_MAX - 10)]));
         cache.keep("b", Pages::from([page(1, 8), page(2, 8)]));
@@ -73,5 +116,29 @@ mod tests {
         assert!(cache.take("a").is_empty(), "taken out before");
         cache.keep("b", Pages::from([page(1, 8), page(2, 8)]));
         assert_eq!(cache.take("b").len(), 2, "a's room is free again");
+    }
+
+    #[test]
+    fn walks_that_fail_again_and_again_stay_within_bounds() {
+        let mut pages = Pages::new();
+        for walk in 0..20 {
+            let mut now = WalkPages::new(pages, true);
+            for n in 0..4 {
+                let (address, page) = page(walk * 4 + n, BYTES_MAX / 10);
+                now.keep(address, page);
+            }
+            pages = now.into_pages(false);
+            assert!(bytes(&pages) <= BYTES_MAX);
+        }
+        assert_eq!(pages.len(), 10);
+        // What a complete walk did not use is of a former tree.
+        let mut now = WalkPages::new(pages, true);
+        let (address, _) = page(1, 0);
+        let found = now.take(&address).unwrap();
+        now.keep(address, found);
+        assert_eq!(now.into_pages(true).len(), 1);
+        let mut now = WalkPages::new(Pages::new(), false);
+        now.keep(address, vec![1]);
+        assert!(now.into_pages(true).is_empty());
     }
 }

@@ -12,7 +12,7 @@ use seekscope_wiredtiger::walk::{KeyValue, TreeWalk, Visit};
 use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::gate::Gate;
-use crate::page_cache::PageCache;
+use crate::page_cache::{PageCache, WalkPages};
 use crate::tree_reading::{TreeReader, path_of};
 
 /// A turtle has a kilobyte or two.
@@ -56,7 +56,7 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) source: Source,
-    /// Of WiredTiger, e.g. "11.3.0".
+    /// Of WiredTiger, e.g. "11.3.0"; copied backups do not say.
     pub(crate) version: Option<String>,
     pub(crate) metadata: Metadata,
     /// Of the metadata's own file, which a backup does not list.
@@ -81,7 +81,11 @@ impl Snapshot {
             let metadata = Metadata::from_backup(&text).map_err(malformed(name))?;
             return Ok(Self {
                 source,
-                version: metadata.version.clone(),
+                // Backups do not say, but the server that has one under way has a turtle, too.
+                version: metadata
+                    .version
+                    .clone()
+                    .or_else(|| turtle_version(directory)),
                 metadata,
                 metadata_config: None,
             });
@@ -121,6 +125,11 @@ impl Snapshot {
     }
 }
 
+fn turtle_version(directory: &Path) -> Option<String> {
+    let text = DataFile::read_whole(&directory.join("WiredTiger.turtle"), TURTLE_BYTES_MAX);
+    Turtle::parse(&text.ok()?).ok()?.version
+}
+
 /// None for an empty table.
 fn rows(
     directory: &Path,
@@ -141,7 +150,8 @@ fn rows(
     let walk = TreeWalk::new(root, config.format(), cookie.file_bytes, Visit::Rows);
     let mut walk = walk.map_err(failed)?;
     // Kept always: a server that moves on makes this be read again and again, and it is small.
-    let mut reader = TreeReader::new(file, gate, cache.take(name)).keeping_pages(true);
+    let pages = WalkPages::new(cache.take(name), true);
+    let mut reader = TreeReader::new(file, gate, pages);
     let supplied = reader.supply(&mut walk);
     cache.keep(name, reader.into_pages(supplied.is_ok()));
     supplied?;

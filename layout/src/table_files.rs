@@ -13,14 +13,6 @@ use seekscope_wiredtiger::turtle::METADATA_FILE;
 use crate::LayoutError;
 use crate::snapshot::Snapshot;
 
-/// Of WiredTiger or MongoDB themselves; read when named, but not listed.
-const OWN_FILES: [&str; 5] = [
-    METADATA_FILE,
-    "WiredTigerHS.wt",
-    "WiredTigerLAS.wt",
-    CATALOGUE_FILE,
-    SIZE_STORER_FILE,
-];
 const SUGGESTIONS: usize = 5;
 
 /// One file with a tree in it.
@@ -56,6 +48,12 @@ impl TableFile {
             (None, _) => self.ident().to_owned(),
         }
     }
+}
+
+/// Of WiredTiger (`WiredTiger.wt`, its history store) or MongoDB themselves; read when named, but not
+/// listed. `WiredTiger` is a name that tables cannot begin with.
+fn is_own(file: &str) -> bool {
+    file.starts_with("WiredTiger") || [CATALOGUE_FILE, SIZE_STORER_FILE].contains(&file)
 }
 
 fn ident_of(file: &str) -> &str {
@@ -99,9 +97,8 @@ impl TableFiles {
             file.documents = size.map(|size| size.documents);
             file.document_bytes = size.map(|size| size.document_bytes);
         }
-        let is_own = |file: &TableFile| OWN_FILES.contains(&file.file.as_str());
-        files.sort_by_cached_key(|file| (is_own(file), file.name(), file.file.clone()));
-        let own = files.iter().filter(|file| is_own(file)).count();
+        files.sort_by_cached_key(|file| (is_own(&file.file), file.name(), file.file.clone()));
+        let own = files.iter().filter(|file| is_own(&file.file)).count();
         Self { files, own }
     }
 
@@ -181,14 +178,13 @@ fn table_file(
     known: Option<Name>,
 ) -> TableFile {
     let config = snapshot.config(file);
-    let own = OWN_FILES.contains(&file);
     let from_metadata = || {
         let index = config.as_ref().ok()?.index.clone()?;
         Some((index.namespace, index.index))
     };
     let (namespace, index) = match (known, source) {
         (Some((namespace, index)), _) => (Some(namespace), index),
-        (None, _) if own => (None, None),
+        (None, _) if is_own(file) => (None, None),
         (None, NameSource::TableNames) => (Some(ident_of(file).to_owned()), None),
         (None, _) => from_metadata().map_or((None, None), |(n, i)| (Some(n), Some(i))),
     };

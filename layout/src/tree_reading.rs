@@ -12,7 +12,7 @@ use seekscope_wiredtiger::{BlockAddress, BlockError};
 use crate::LayoutError;
 use crate::data_file::DataFile;
 use crate::gate::Gate;
-use crate::page_cache::{PageCache, Pages};
+use crate::page_cache::{Pages, WalkPages};
 
 /// Fewer blocks than this are read by one thread: starting more would take longer.
 const PARALLEL_BLOCKS_MIN: usize = 16;
@@ -30,27 +30,18 @@ pub(crate) struct TreeReader<'a> {
     file: Arc<DataFile>,
     gate: &'a Gate<'a>,
     parallel_reads: usize,
-    /// Known from before, and not asked for again yet.
-    known: Pages,
-    /// Used by this walk.
-    used: Pages,
-    used_bytes: usize,
-    keeps_pages: bool,
+    pages: WalkPages,
     pub(crate) reads: u64,
     pub(crate) bytes_read: u64,
 }
 
 impl<'a> TreeReader<'a> {
-    /// `known` are pages of former walks.
-    pub(crate) fn new(file: DataFile, gate: &'a Gate<'a>, known: Pages) -> Self {
+    pub(crate) fn new(file: DataFile, gate: &'a Gate<'a>, pages: WalkPages) -> Self {
         Self {
             file: Arc::new(file.without_read_ahead()),
             gate,
             parallel_reads: 1,
-            known,
-            used: Pages::new(),
-            used_bytes: 0,
-            keeps_pages: false,
+            pages,
             reads: 0,
             bytes_read: 0,
         }
@@ -62,18 +53,8 @@ impl<'a> TreeReader<'a> {
         self
     }
 
-    /// Pages are kept for the next walk only if asked for: it takes memory.
-    pub(crate) fn keeping_pages(mut self, keep: bool) -> Self {
-        self.keeps_pages = keep;
-        self
-    }
-
-    /// The pages worth keeping after the walk; those of a walk that failed are all worth it.
-    pub(crate) fn into_pages(mut self, complete: bool) -> Pages {
-        if !complete {
-            self.used.extend(self.known);
-        }
-        self.used
+    pub(crate) fn into_pages(self, complete: bool) -> Pages {
+        self.pages.into_pages(complete)
     }
 
     /// Supplies a walk with all that it wants.
@@ -84,18 +65,16 @@ impl<'a> TreeReader<'a> {
             if missing.is_empty() {
                 return Ok(());
             }
-            if !self.known.is_empty() {
-                let mut found = Vec::new();
-                missing.retain(|address| match self.known.remove(address) {
-                    Some(page) => {
-                        found.push((*address, page));
-                        false
-                    }
-                    None => true,
-                });
-                for block in found {
-                    self.hand_over(walk, block)?;
+            let mut found = Vec::new();
+            missing.retain(|address| match self.pages.take(address) {
+                Some(page) => {
+                    found.push((*address, page));
+                    false
                 }
+                None => true,
+            });
+            for block in found {
+                self.hand_over(walk, block)?;
             }
             self.read_level(walk, &missing)?;
         }
@@ -134,10 +113,7 @@ impl<'a> TreeReader<'a> {
     ) -> Result<(), LayoutError> {
         let supplied = walk.supply(&address, &page);
         supplied.map_err(|source| self.block_error(source))?;
-        if self.keeps_pages && PageCache::has_room(self.used_bytes, &page) {
-            self.used_bytes += page.len();
-            self.used.insert(address, page);
-        }
+        self.pages.keep(address, page);
         Ok(())
     }
 

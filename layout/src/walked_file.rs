@@ -11,8 +11,7 @@ use seekscope_wiredtiger::{
 use crate::LayoutError;
 use crate::data_directory::DataDirectory;
 use crate::gate::Gate;
-use crate::page_cache::Pages;
-use crate::snapshot::Snapshot;
+use crate::page_cache::{Pages, WalkPages};
 use crate::table_files::TableFile;
 use crate::tree_reading::TreeReader;
 
@@ -79,19 +78,18 @@ impl DataDirectory {
     ) -> Result<WalkedFile, LayoutError> {
         let gate = Gate::new(options.stop, options.reads_per_s);
         let (mut reads, mut bytes_read) = (0, 0);
-        let mut pages = self.cache.take(&table.file);
+        let mut pages: Pages = self.cache.take(&table.file);
         let mut failed_before = false;
         let walked = self.with_restarts(&gate, &table.file, |snapshot| {
             let keep = options.keep_pages || failed_before || self.may_move_on();
             failed_before = true;
-            let known = std::mem::take(&mut pages);
-            let attempt = Attempt {
-                directory: self,
-                table,
-                known,
-                keep,
-            };
-            let (walked, reader) = attempt.walk(&snapshot, &gate, options.parallel_reads)?;
+            let known = WalkPages::new(std::mem::take(&mut pages), keep);
+            let config = snapshot.config(&table.file)?;
+            let file = self.open_file(&table.file)?;
+            let mut reader =
+                TreeReader::new(file, &gate, known).in_parallel(options.parallel_reads);
+            let checkpoint = config.newest_checkpoint().cloned();
+            let walked = walk_checkpoint(&mut reader, config.format(), checkpoint);
             reads += reader.reads;
             bytes_read += reader.bytes_read;
             pages = reader.into_pages(walked.is_ok());
@@ -107,33 +105,6 @@ impl DataDirectory {
             restarts,
             ..walked
         })
-    }
-}
-
-/// One try at a file.
-struct Attempt<'a> {
-    directory: &'a DataDirectory,
-    table: &'a TableFile,
-    known: Pages,
-    keep: bool,
-}
-
-impl Attempt<'_> {
-    /// The outer error is one before anything was read.
-    fn walk<'g>(
-        self,
-        snapshot: &Snapshot,
-        gate: &'g Gate<'g>,
-        parallel_reads: usize,
-    ) -> Result<(Result<WalkedFile, LayoutError>, TreeReader<'g>), LayoutError> {
-        let config = snapshot.config(&self.table.file)?;
-        let file = self.directory.open_file(&self.table.file)?;
-        let mut reader = TreeReader::new(file, gate, self.known)
-            .in_parallel(parallel_reads)
-            .keeping_pages(self.keep);
-        let checkpoint = config.newest_checkpoint().cloned();
-        let walked = walk_checkpoint(&mut reader, config.format(), checkpoint);
-        Ok((walked, reader))
     }
 }
 

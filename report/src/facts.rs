@@ -115,7 +115,7 @@ pub(crate) fn command_line(document: &RunDocument) -> String {
 }
 
 /// Quoted for a POSIX shell where it must be.
-fn quoted(argument: &str) -> String {
+pub(crate) fn quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !argument.is_empty() && argument.chars().all(plain) {
         return argument.to_string();

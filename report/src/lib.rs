@@ -9,6 +9,7 @@ pub mod disk;
 mod escape;
 mod facts;
 pub mod html;
+pub mod layout;
 pub mod live;
 mod numbers;
 mod table;

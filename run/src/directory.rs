@@ -1,8 +1,9 @@
 //! A run directory on disk: created once, written as the run goes on, opened by any later command.
-//! Its parts: `io_records`, `totals_records`, `interval_records`, and [`crate::latency_log`].
+//! Its parts: `io_records`, `totals_records`, `interval_records`, `layout_records`, and [`crate::latency_log`].
 
 mod interval_records;
 mod io_records;
+mod layout_records;
 mod totals_records;
 
 use std::fs::{self, File};
@@ -16,6 +17,7 @@ use crate::{ClockOffset, RunDocument, RunError};
 
 pub use interval_records::IntervalWriter;
 pub use io_records::IoWriter;
+pub use layout_records::LeafWriter;
 pub use totals_records::TotalsWriter;
 
 const DOCUMENT: &str = "run.json";

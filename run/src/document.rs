@@ -197,7 +197,8 @@ pub struct TraceFacts {
     pub lost: u64,
     /// … the ring buffer was full,
     pub lost_ring_full: u64,
-    /// … the slot holding the call's start was taken over by another thread.
+    /// … the slot holding the call's start was taken over by another thread, or the end of a
+    /// request went by unseen.
     pub lost_start: u64,
     /// … a table of the kernel programs had no room.
     pub lost_table_full: u64,

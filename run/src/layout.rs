@@ -5,7 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One leaf page: a row of `layout.parquet`.
+/// One leaf page: a row of `layout.parquet`. Leaves that a truncation deleted are left out, as scans
+/// leave them out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeafRecord {
     pub file_id: u32,
@@ -59,6 +60,8 @@ pub struct LayoutMeasurement {
     pub predicted_for: String,
     /// False where the disk is a typical one, not measured.
     pub disk_measured: bool,
+    /// What was named of the directory, e.g. "shop.orders"; empty: all of it was looked at.
+    pub named: Vec<String>,
     /// Sorted by what order would save, the most first.
     pub files: Vec<LayoutFile>,
     /// Of `--watch`: one entry per file and checkpoint, in the order of time.
@@ -87,6 +90,7 @@ pub struct LayoutFile {
     pub compressor: String,
 
     pub file_bytes: u64,
+    /// Leaves that a scan reads.
     pub leaf_pages: u64,
     pub leaf_bytes: u64,
     pub internal_pages: u64,

@@ -36,7 +36,7 @@ pub mod units;
 pub use clock::{ClockOffset, monotonic_ns};
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
-pub use directory::{IntervalWriter, IoWriter, RunDirectory};
+pub use directory::{IntervalWriter, IoWriter, LeafWriter, RunDirectory};
 pub use disk_measurement::{
     AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
     OperationOutcome, ReadAdvice, StepGroup,

@@ -143,9 +143,10 @@ static __always_inline int on_issue(struct request *rq)
 	__u64 sector = record.op == OP_BLOCK_FLUSH ? 0 : BPF_CORE_READ(rq, __sector);
 	record.sector = (sector & SECTOR_MASK) | sectors << 48;
 
-	/* The device was busy and gave it back; meanwhile neighbours may have joined it. */
+	/* Given back and issued again; meanwhile neighbours may have joined it. */
 	known = bpf_map_lookup_elem(&seekscope_block, &key);
 	if (known && known->op == record.op && (known->sector & SECTOR_MASK) == sector) {
+		known->facts &= ~BLOCK_GIVEN_BACK;
 		known->sector = record.sector;
 		known->flags = record.flags;
 		known->start_ns = bpf_ktime_get_ns();
@@ -160,9 +161,22 @@ static __always_inline int on_issue(struct request *rq)
 	if (!is_wanted_request(record.inode, record.device))
 		return 0;
 	record.start_ns = bpf_ktime_get_ns();
-	/* Replaces a request that was given back and went to the device as part of another. */
+	/* A request that was given back may have gone to the device as part of another. The end of any
+	 * other that stood here went by unseen. */
+	if (known && !(known->facts & BLOCK_GIVEN_BACK))
+		lose_replaced_start();
 	if (bpf_map_update_elem(&seekscope_block, &key, &record, BPF_ANY))
 		lose_to_full_table(1);
+	return 0;
+}
+
+static __always_inline int on_requeue(struct request *rq)
+{
+	__u64 key = (__u64)rq;
+	struct block_record *record = bpf_map_lookup_elem(&seekscope_block, &key);
+
+	if (record)
+		record->facts |= BLOCK_GIVEN_BACK;
 	return 0;
 }
 
@@ -178,6 +192,12 @@ int seekscope_issue(__u64 *ctx)
 	return on_issue((struct request *)ctx[0]);
 }
 
+SEC("tp_btf/block_rq_requeue")
+int seekscope_back(__u64 *ctx)
+{
+	return on_requeue((struct request *)ctx[0]);
+}
+
 /* Until Linux 5.10 the queue came first; its later versions have both forms. */
 SEC("tp_btf/block_bio_queue")
 int seekscope_bio2(__u64 *ctx)
@@ -189,6 +209,12 @@ SEC("tp_btf/block_rq_issue")
 int seekscope_issue2(__u64 *ctx)
 {
 	return on_issue((struct request *)ctx[1]);
+}
+
+SEC("tp_btf/block_rq_requeue")
+int seekscope_back2(__u64 *ctx)
+{
+	return on_requeue((struct request *)ctx[1]);
 }
 
 /* The facts of a request that totals are made of. */

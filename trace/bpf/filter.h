@@ -114,22 +114,30 @@ static __always_inline bool is_below_wanted(struct file *file)
 	return false;
 }
 
-static __always_inline bool is_wanted_path(struct file *file, const struct file_facts *facts)
+/* At the opening of a file, since its inode number may have been another file's; and requests of
+ * disks, which know no path, go by this verdict. */
+static __always_inline bool judge_path(struct file *file, const struct file_facts *facts)
 {
 	if (!filters_paths)
 		return true;
 	struct file_key key = {.inode = facts->inode, .device = facts->device};
-	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
-	if (known)
-		return *known == VERDICT_WANTED;
 	bool wanted = is_below_wanted(file);
 	__u8 verdict = wanted ? VERDICT_WANTED : VERDICT_UNWANTED;
 	bpf_map_update_elem(&seekscope_verdicts, &key, &verdict, BPF_ANY);
 	return wanted;
 }
 
+static __always_inline bool is_wanted_path(struct file *file, const struct file_facts *facts)
+{
+	if (!filters_paths)
+		return true;
+	struct file_key key = {.inode = facts->inode, .device = facts->device};
+	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
+	return known ? *known == VERDICT_WANTED : judge_path(file, facts);
+}
+
 /* Is a request of a disk for a file that the filters let pass? Below a folder, a file counts once a
- * traced process has used it. */
+ * traced process has opened or used it. */
 static __always_inline bool is_wanted_request(__u64 inode, __u32 device)
 {
 	struct file_key key = {.inode = inode, .device = device};
@@ -140,14 +148,6 @@ static __always_inline bool is_wanted_request(__u64 inode, __u32 device)
 		return true;
 	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
 	return known && *known == VERDICT_WANTED;
-}
-
-/* Forgets a verdict: an inode number may have been given to another file. */
-static __always_inline void forget_verdict(const struct file_facts *facts)
-{
-	struct file_key key = {.inode = facts->inode, .device = facts->device};
-	if (filters_paths)
-		bpf_map_delete_elem(&seekscope_verdicts, &key);
 }
 
 /* Regions are kept or left as a whole, the same ones in every trace, so that what is kept of a

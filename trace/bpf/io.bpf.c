@@ -353,7 +353,7 @@ static __always_inline void on_open(__u64 pid_tgid, __s64 result, const bool typ
 	read_file(file, &facts, false);
 	if (!facts.wanted)
 		return;
-	forget_verdict(&facts);
+	judge_path(file, &facts);
 	send_name(task, pid_tgid >> 32, file, &facts);
 }
 
@@ -500,7 +500,7 @@ int seekscope_exec(struct bpf_raw_tracepoint_args *ctx)
 	read_file(file, &facts, false);
 	if (!facts.wanted)
 		return 0;
-	forget_verdict(&facts);
+	judge_path(file, &facts);
 	send_name(current_task(false), pid_tgid >> 32, file, &facts);
 	return 0;
 }

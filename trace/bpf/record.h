@@ -65,6 +65,8 @@ _Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes
 #define BLOCK_READ_AHEAD 0x04
 #define BLOCK_SYNCHRONOUS 0x08
 #define BLOCK_FORCE_UNIT_ACCESS 0x10
+/* The device was busy and gave the request back; never in a record that is sent. */
+#define BLOCK_GIVEN_BACK 0x40
 #define BLOCK_FAILED 0x80
 
 /* A completed request of a disk. Start, inode, latency, thread, device, operation and flags lie

@@ -73,17 +73,32 @@ pub(crate) struct Hooks {
 
 const BLOCK: Hooks = Hooks {
     group: Group::Block,
-    programs: &["seekscope_bio", "seekscope_issue", "seekscope_compl"],
+    programs: &[
+        "seekscope_bio",
+        "seekscope_issue",
+        "seekscope_back",
+        "seekscope_compl",
+    ],
     how: "tp_btf block_rq_issue and block_rq_complete; files of direct I/O by block_bio_queue",
 };
 /// Both tracepoints name the queue before the request.
 const BLOCK_QUEUE_FIRST: Hooks = Hooks {
-    programs: &["seekscope_bio2", "seekscope_issue2", "seekscope_compl"],
+    programs: &[
+        "seekscope_bio2",
+        "seekscope_issue2",
+        "seekscope_back2",
+        "seekscope_compl",
+    ],
     ..BLOCK
 };
 /// One of them does: later versions of Linux 5.10.
 const BLOCK_MIXED: Hooks = Hooks {
-    programs: &["seekscope_bio2", "seekscope_issue", "seekscope_compl"],
+    programs: &[
+        "seekscope_bio2",
+        "seekscope_issue",
+        "seekscope_back",
+        "seekscope_compl",
+    ],
     ..BLOCK
 };
 const URING: Hooks = Hooks {

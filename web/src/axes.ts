@@ -28,6 +28,15 @@ export function timeAxis(beginning: string): uPlot.Axis {
   });
 }
 
+/** Leaf pages in key order. */
+export function leafAxis(): uPlot.Axis {
+  return axis("leaf pages in key order", {
+    size: 34,
+    space: 70,
+    values: (_u, splits) => splits.map((n) => (Number.isInteger(n) ? formatCount(n) : "")),
+  });
+}
+
 const BYTE_STEPS = Array.from({ length: 50 }, (_, power) => 2 ** power);
 
 /** Bytes in steps of powers of two. */
@@ -84,8 +93,8 @@ export function depthAxis(): uPlot.Axis {
   });
 }
 
-export function rateAxis(): uPlot.Axis {
-  return axis("per second", {
+export function rateAxis(label: string): uPlot.Axis {
+  return axis(label, {
     size: 72,
     space: 36,
     values: (_u, splits) => splits.map((rate) => formatCount(Number(rate.toPrecision(6)))),

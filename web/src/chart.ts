@@ -1,7 +1,7 @@
-// One figure: a density picture that turns into single calls when zoomed in.
+// One figure: a density picture that turns into single calls or leaves when zoomed in.
 
 import uPlot from "uplot";
-import { bytesAxis, latencyAxis, timeAxis } from "./axes";
+import { bytesAxis, latencyAxis, leafAxis, timeAxis } from "./axes";
 import { readBlob, type Figure, type FileFigures } from "./data";
 import {
   coarser,
@@ -27,6 +27,9 @@ const SPAN_MIN = 1e-7;
 
 export type Kind = "offset" | "latency";
 
+/** What the marks of a figure are. Leaves stand in key order where calls stand in order of time. */
+export type Marks = "calls" | "leaves";
+
 /** What is on the screen. */
 export type Drawn =
   | { kind: "dots"; points: Points; y: ArrayLike<number>; indexes: number[] }
@@ -36,6 +39,7 @@ export class Chart {
   private readonly plot: uPlot;
   private readonly status = document.createElement("output");
   private readonly hover: Hover;
+  private readonly marks: Marks;
   private file: FileFigures;
   private figure: Figure;
   private grid: Density | null = null;
@@ -50,11 +54,12 @@ export class Chart {
     private readonly loadPoints: (file: FileFigures) => Promise<Points>,
   ) {
     this.file = file;
-    this.figure = file[kind];
+    this.figure = figureOf(file, kind);
+    this.marks = root.closest<HTMLElement>("article.phase")?.dataset.marks === "leaves" ? "leaves" : "calls";
     this.view = wholeView(this.figure);
     const holder = root.querySelector<HTMLElement>(".plot")!;
     this.plot = new uPlot(this.options(holder), [[0, 1], [null, null]], holder);
-    this.hover = new Hover(this.plot.over, kind);
+    this.hover = new Hover(this.plot.over, kind, this.marks);
     this.addControls(holder);
     new ResizeObserver(() => {
       const width = holder.clientWidth;
@@ -68,7 +73,7 @@ export class Chart {
   /** Shows another file, from its beginning to its end. */
   async show(file: FileFigures): Promise<void> {
     this.file = file;
-    this.figure = file[this.kind];
+    this.figure = figureOf(file, this.kind);
     this.grid = null;
     this.points = null;
     this.root.querySelector("figcaption")!.textContent = this.figure.caption;
@@ -104,7 +109,7 @@ export class Chart {
         this.redraw();
       },
       () => {
-        this.status.textContent = "The single calls could not be read from this report.";
+        this.status.textContent = `The single ${this.marks} could not be read from this report.`;
       },
     );
   }
@@ -128,7 +133,7 @@ export class Chart {
       },
       series: [{}, { paths: () => null, points: { show: false } }],
       axes: [
-        timeAxis(beginning),
+        this.marks === "leaves" ? leafAxis() : timeAxis(beginning),
         this.kind === "offset" ? bytesAxis(`offset in the ${place}`) : latencyAxis(),
       ],
       cursor: {
@@ -187,17 +192,17 @@ export class Chart {
       const y = this.kind === "offset" ? points.offset : points.latencyLog;
       const indexes = pointsInside(points, y, view, DOTS_MAX);
       if (indexes) {
-        this.say(`${formatCount(indexes.length)} calls, one mark each`, stride);
+        this.say(`${formatCount(indexes.length)} ${this.marks}, one mark each`, stride);
         return { kind: "dots", points, y, indexes };
       }
       if (this.zoomed()) {
         const { density, total } = countPoints(points, y, view, columns, rows);
-        this.say(`${formatCount(total)} calls, shaded by number`, stride);
+        this.say(`${formatCount(total)} ${this.marks}, shaded by number`, stride);
         return { kind: "density", density, view, picture: paint(density, theme()) };
       }
     }
     const total = grid.reads.reduce((a, b) => a + b, 0) + grid.writes.reduce((a, b) => a + b, 0);
-    this.say(`${formatCount(total)} calls, shaded by number`, 1);
+    this.say(`${formatCount(total)} ${this.marks}, shaded by number`, 1);
     const density = this.zoomed() ? grid : coarser(grid, columns * 1.1, rows * 1.1);
     const whole = wholeView(this.figure);
     return { kind: "density", density, view: whole, picture: paint(density, theme()) };
@@ -266,6 +271,12 @@ const ARROWS: Record<string, [number, number]> = {
   ArrowUp: [0, 0.2],
   ArrowDown: [0, -0.2],
 };
+
+function figureOf(file: FileFigures, kind: Kind): Figure {
+  const figure = file[kind];
+  if (!figure) throw new Error(`there is no ${kind} of ${file.label}`);
+  return figure;
+}
 
 function wholeView(figure: Figure): View {
   return { x0: figure.x.low, x1: figure.x.high, y0: figure.y.low, y1: figure.y.high };

@@ -17,14 +17,15 @@ export interface Figure {
 export interface PointBlock {
   blob: string;
   count: number;
-  /** Each point stands for this many calls. */
+  /** Each point stands for this many calls or leaves. */
   stride: number;
 }
 
 export interface FileFigures {
   label: string;
   offset: Figure;
-  latency: Figure;
+  /** null where the marks are leaf pages. */
+  latency: Figure | null;
   points: PointBlock;
 }
 
@@ -36,6 +37,7 @@ export interface PhaseFigures {
 export type ScaleKind =
   | "percentile"
   | "depth"
+  | "count"
   | "latency_ns"
   | "rate"
   | "rate_log"

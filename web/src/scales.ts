@@ -56,9 +56,15 @@ export const SCALES: Record<ScaleKind, Scale> = {
     text: (depth) => `${formatCount(depth)} in flight`,
   },
   latency_ns: { place: log10, axis: latencyAxis, range: wholeDecades, text: formatNs },
+  count: {
+    place: (count) => count,
+    axis: () => rateAxis("number"),
+    range: (_low, high) => [0, high * 1.1 || 1],
+    text: formatCount,
+  },
   rate: {
     place: (rate) => rate,
-    axis: rateAxis,
+    axis: () => rateAxis("per second"),
     range: (_low, high) => [0, high * 1.1 || 1],
     text: formatRate,
   },

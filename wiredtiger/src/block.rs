@@ -95,6 +95,8 @@ pub enum BlockFault {
     Malformed(#[from] DecodeError),
     #[error("it lies outside the file's {file_bytes} bytes")]
     OutsideFile { file_bytes: u64 },
+    #[error("it does not consist of whole allocation units")]
+    Unaligned,
     #[error("another block covers the same bytes: the tree loops, or the file is damaged")]
     CoveredTwice,
     #[error("the tree is more than {0} levels deep, which no real one is")]
@@ -114,9 +116,6 @@ impl BlockError {
     pub fn may_be_stale(&self) -> bool {
         match self.fault {
             BlockFault::Short { .. } | BlockFault::Checksum | BlockFault::Size { .. } => true,
-            BlockFault::NotWanted | BlockFault::NotSupplied | BlockFault::OutsideFile { .. } => {
-                false
-            }
             _ => self.partly_checked,
         }
     }

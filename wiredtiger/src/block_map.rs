@@ -26,15 +26,19 @@ impl BlockMap {
 
     /// Claims a block; an error if it is outside the file or overlaps one that was claimed before.
     pub(crate) fn claim(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
-        let end = address.offset.checked_add(u64::from(address.length));
         let unit = u64::from(self.allocation_bytes);
+        let length = u64::from(address.length);
+        if !address.offset.is_multiple_of(unit) || !length.is_multiple_of(unit) || length == 0 {
+            return Err(address.error(BlockFault::Unaligned));
+        }
+        let end = address.offset.checked_add(length);
         if address.offset < unit || end.is_none_or(|end| end > self.file_bytes) {
             return Err(address.error(BlockFault::OutsideFile {
                 file_bytes: self.file_bytes,
             }));
         }
         let first = address.offset / unit;
-        let last = first + (u64::from(address.length) / unit).max(1) - 1;
+        let last = first + length / unit - 1;
         if last >= Self::MAX_UNITS {
             let what = "allocation units below it";
             return Err(address.error(BlockFault::TooMany {
@@ -42,24 +46,27 @@ impl BlockMap {
                 what,
             }));
         }
-        let words = usize::try_from(last / 64)
-            .unwrap_or(usize::MAX)
-            .saturating_add(1);
-        if self.words.len() < words {
-            self.words.resize(words, 0);
+        let word = |unit: u64| usize::try_from(unit / 64).unwrap_or(usize::MAX);
+        let (first_word, last_word) = (word(first), word(last));
+        if self.words.len() <= last_word {
+            self.words.resize(last_word + 1, 0);
         }
-        for unit in first..=last {
-            let bit = 1_u64 << (unit % 64);
-            let Some(word) = usize::try_from(unit / 64)
-                .ok()
-                .and_then(|at| self.words.get_mut(at))
-            else {
-                return Err(address.error(BlockFault::CoveredTwice));
+        for (at, word) in (first_word..).zip(&mut self.words[first_word..=last_word]) {
+            let below = if at == first_word {
+                (1_u64 << (first % 64)) - 1
+            } else {
+                0
             };
-            if *word & bit != 0 {
+            let above = if at == last_word {
+                u64::MAX << 1 << (last % 64)
+            } else {
+                0
+            };
+            let claimed = !below & !above;
+            if *word & claimed != 0 {
                 return Err(address.error(BlockFault::CoveredTwice));
             }
-            *word |= bit;
+            *word |= claimed;
         }
         Ok(())
     }
@@ -91,6 +98,19 @@ mod tests {
                     file_bytes: 1 << 20
                 },
                 "{at}"
+            );
+        }
+        for unaligned in [
+            block(1, 100),
+            block(1, 0),
+            BlockAddress {
+                offset: 5000,
+                ..block(1, 4096)
+            },
+        ] {
+            assert_eq!(
+                map.claim(&unaligned).unwrap_err().fault,
+                BlockFault::Unaligned
             );
         }
         let mut vast = BlockMap::new(512, u64::MAX);

@@ -9,12 +9,17 @@ use crate::walk::KeyValue;
 /// The table's file.
 pub const CATALOGUE_FILE: &str = "_mdb_catalog.wt";
 
+/// No document in MongoDB is longer (its limit for users is 16 MiB).
+const MAX_ENTRY_BYTES: usize = (16 << 20) + (16 << 10);
+/// Collections and indexes; some 150 MB of memory.
+const MAX_NAMES: usize = 1 << 20;
+
 /// What the catalogue lists. Views have no entry in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Catalogue {
     /// In the order of their entries.
     pub collections: Vec<Collection>,
-    /// Entries that are no BSON documents.
+    /// Entries that are no BSON documents, or beyond what is kept.
     pub unreadable: usize,
 }
 
@@ -43,10 +48,16 @@ impl Catalogue {
     #[must_use]
     pub fn from_rows(rows: &[KeyValue]) -> Catalogue {
         let mut catalogue = Catalogue::default();
+        let mut names = 0;
         for (_, value) in rows {
+            let kept = value.len() <= MAX_ENTRY_BYTES && names < MAX_NAMES;
             match RawDocument::from_bytes(value) {
-                Ok(entry) => catalogue.collections.extend(collection(entry)),
-                Err(_) => catalogue.unreadable += 1,
+                Ok(entry) if kept => {
+                    let found = collection(entry);
+                    names += found.as_ref().map_or(0, |found| 1 + found.indexes.len());
+                    catalogue.collections.extend(found);
+                }
+                _ => catalogue.unreadable += 1,
             }
         }
         catalogue

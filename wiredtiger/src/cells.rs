@@ -191,3 +191,122 @@ fn value<'a>(
         }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::BlockAddress;
+
+    fn bytes(hex: &str) -> Vec<u8> {
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        (0..hex.len()).step_by(2).map(byte).collect()
+    }
+
+    #[test]
+    fn address_cells_of_the_engine() {
+        use AddressKind::{DeletedLeaf, LeafWithoutOverflow};
+        let vectors = [
+            (
+                "3088c00884e4c6cce25e",
+                false,
+                LeafWithoutOverflow,
+                299_008,
+                16_384,
+            ),
+            (
+                "3822e301b065e301b06389e224e387e4e0ccb449",
+                false,
+                LeafWithoutOverflow,
+                72_499_200,
+                28_672,
+            ),
+            (
+                "380088c04790e4b87039f2",
+                false,
+                LeafWithoutOverflow,
+                557_056,
+                65_536,
+            ),
+            (
+                "080ae22e76b782e30473a1e30473a188ca6388e413b5fac7",
+                true,
+                DeletedLeaf,
+                11_157_504,
+                32_768,
+            ),
+        ];
+        for (hex, fast_truncate, wanted, offset, length) in vectors {
+            let cell = bytes(hex);
+            let mut reader = ByteReader::new(&cell);
+            let found = Cell::read(&mut reader, fast_truncate).unwrap();
+            assert!(reader.is_empty());
+            let Cell::Address { kind, cookie } = found else {
+                panic!("{found:?}")
+            };
+            let address = BlockAddress::from_cookie(cookie, 4096).unwrap().unwrap();
+            assert_eq!(
+                (kind, address.offset, address.length),
+                (wanted, offset, length),
+                "{hex}"
+            );
+        }
+    }
+
+    #[test]
+    fn lengths_count_from_64_for_keys_and_plain_values_only() {
+        let long = [&[0x50, 0x80][..], &[7; 64]].concat();
+        let key = Cell::read(&mut ByteReader::new(&long), false);
+        assert_eq!(
+            key,
+            Ok(Cell::Key {
+                prefix: 0,
+                suffix: &[7; 64]
+            })
+        );
+        let plain = [&[0x80, 0x80][..], &[7; 64]].concat();
+        let value = Cell::read(&mut ByteReader::new(&plain), false);
+        assert_eq!(
+            value,
+            Ok(Cell::Value {
+                bytes: &[7; 64],
+                deleted: false
+            })
+        );
+        // A start time; then a stop time, so it is deleted.
+        let timed = Cell::read(&mut ByteReader::new(&[0x88, 0x08, 0x85, 0x81, 7]), false);
+        assert_eq!(
+            timed,
+            Ok(Cell::Value {
+                bytes: &[7],
+                deleted: false
+            })
+        );
+        let ended = Cell::read(
+            &mut ByteReader::new(&[0x88, 0x18, 0x85, 0x82, 0x81, 7]),
+            false,
+        );
+        assert_eq!(
+            ended,
+            Ok(Cell::Value {
+                bytes: &[7],
+                deleted: true
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_no_cell_is_refused() {
+        for cell in [
+            &[0x40, 0x80][..],
+            &[0xD0, 0x80],
+            &[0x38, 0x80, 0x80],
+            &[0x50, 0xE8],
+            &[0x05],
+        ] {
+            assert!(
+                Cell::read(&mut ByteReader::new(cell), false).is_err(),
+                "{cell:x?}"
+            );
+        }
+    }
+}

@@ -151,27 +151,30 @@ fn merged(mut extents: Vec<Extent>) -> Vec<Extent> {
 }
 
 /// Cuts a block out.
-fn without(extents: Vec<Extent>, block: &BlockAddress) -> Vec<Extent> {
+fn without(mut extents: Vec<Extent>, block: &BlockAddress) -> Vec<Extent> {
     let (from, to) = (block.offset, block.offset + u64::from(block.length));
-    let mut rest = Vec::with_capacity(extents.len() + 1);
-    for extent in extents {
+    let first = extents.partition_point(|extent| extent.offset + extent.bytes <= from);
+    let after = extents.partition_point(|extent| extent.offset < to);
+    let cut = first..after.max(first);
+    let parts = |extent: &Extent| {
         let end = extent.offset + extent.bytes;
-        let before = Extent {
-            offset: extent.offset,
-            bytes: end.min(from).saturating_sub(extent.offset),
-        };
+        let before = from.saturating_sub(extent.offset);
         let start = extent.offset.max(to);
-        let after = Extent {
+        let rest = Extent {
             offset: start,
             bytes: end.saturating_sub(start),
         };
-        rest.extend(
-            [before, after]
-                .into_iter()
-                .filter(|extent| extent.bytes > 0),
-        );
-    }
-    rest
+        [
+            Extent {
+                offset: extent.offset,
+                bytes: before,
+            },
+            rest,
+        ]
+    };
+    let parts: Vec<Extent> = extents[cut.clone()].iter().flat_map(parts).collect();
+    extents.splice(cut, parts.into_iter().filter(|extent| extent.bytes > 0));
+    extents
 }
 
 #[cfg(test)]

@@ -21,6 +21,9 @@ pub enum Refusal {
     UnknownCompressor(String),
 }
 
+/// Each costs some 200 bytes. A file has a few while a backup is being made, else one.
+const MAX_CHECKPOINTS: usize = 10_000;
+
 /// Why a configuration is not usable. None of it passes by waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FileConfigError {
@@ -28,6 +31,8 @@ pub enum FileConfigError {
     Refused(#[from] Refusal),
     #[error(transparent)]
     Config(#[from] ConfigError),
+    #[error("there are more than {MAX_CHECKPOINTS} checkpoints")]
+    TooManyCheckpoints,
     #[error("checkpoint {name}: {source}")]
     Cookie { name: String, source: DecodeError },
 }
@@ -207,12 +212,19 @@ fn checkpoints(
     let Some(list) = list else {
         return Ok(Vec::new());
     };
-    list.pairs()
-        .map(|pair| {
-            let (name, fields) = pair?;
-            checkpoint(name.text().into_owned(), fields, allocation_bytes)
-        })
-        .collect()
+    let mut checkpoints = Vec::new();
+    for pair in list.pairs() {
+        let (name, fields) = pair?;
+        if checkpoints.len() == MAX_CHECKPOINTS {
+            return Err(FileConfigError::TooManyCheckpoints);
+        }
+        checkpoints.push(checkpoint(
+            name.text().into_owned(),
+            fields,
+            allocation_bytes,
+        )?);
+    }
+    Ok(checkpoints)
 }
 
 fn checkpoint(

@@ -22,6 +22,7 @@ pub mod extents;
 pub mod file_config;
 pub mod lone;
 pub mod metadata;
+mod packed_leaf;
 mod pages;
 pub mod size_storer;
 pub mod tree;

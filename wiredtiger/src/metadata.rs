@@ -16,12 +16,10 @@ impl Metadata {
     /// From the table's rows; keys and values end in a zero byte.
     #[must_use]
     pub fn from_rows(rows: Vec<(Vec<u8>, Vec<u8>)>) -> Metadata {
-        let text = |bytes: Vec<u8>| {
-            let end = bytes
-                .iter()
-                .position(|&byte| byte == 0)
-                .unwrap_or(bytes.len());
-            String::from_utf8_lossy(&bytes[..end]).into_owned()
+        let text = |mut bytes: Vec<u8>| {
+            let end = bytes.iter().position(|&byte| byte == 0);
+            bytes.truncate(end.unwrap_or(bytes.len()));
+            String::from_utf8(bytes).unwrap_or_else(|error| ascii(error.as_bytes()))
         };
         let rows = rows
             .into_iter()
@@ -69,6 +67,20 @@ impl Metadata {
             .range(prefix.to_owned()..)
             .map_while(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str())))
     }
+}
+
+/// Text that is not UTF-8, without growing: what is not ASCII becomes a question mark.
+fn ascii(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|&byte| {
+            if byte.is_ascii() {
+                char::from(byte)
+            } else {
+                '?'
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::block::{BlockError, BlockFault, BlockFormat, CheckedBlock, PageKind};
 use crate::block_map::BlockMap;
 use crate::cells::AddressKind;
+use crate::packed_leaf::PackedLeaf;
 use crate::pages::{self, Child, Item, Row, RowBudget};
 use crate::tree::{BlockAddress, Leaf, LeafKind, Tree};
 use crate::wanted::WantedBlocks;
@@ -27,8 +28,9 @@ pub const MAX_DEPTH: u32 = 32;
 /// A walk takes 24 bytes per leaf (8 while it goes on, 16 in its result), so about 400 MB at the most;
 /// with leaves of 32 KiB this is a file of 512 GiB.
 pub const MAX_LEAVES: u64 = 16 << 20;
-/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more.
-pub const MAX_INTERNAL_PAGES: u64 = 1 << 20;
+/// Far more than [`MAX_LEAVES`] leaves need: an internal page has a hundred children and more. Pages
+/// to read take some hundred bytes each.
+pub const MAX_PAGES_READ: u64 = 1 << 20;
 
 /// A walk under way.
 #[derive(Debug)]
@@ -42,9 +44,13 @@ pub struct TreeWalk {
     wanted: WantedBlocks,
     /// Where the wanted blocks belong, by offset.
     places: HashMap<u64, Place>,
+    /// Pages to read, so far.
+    pages: u64,
     leaves: u64,
     internal_pages: u64,
     internal_bytes: u64,
+    /// Of some block only the first 64 bytes have been checked, so what it points at may be stale.
+    partly_checked: bool,
     /// Of the wanted pages; the root's is 1.
     level: u32,
     /// Levels known to exist.
@@ -75,40 +81,6 @@ enum Place {
     Value { piece: usize, row: usize },
 }
 
-/// Offset in units (29 bits, see [`BlockMap::MAX_UNITS`]), length in units (32 bits), kind.
-#[derive(Debug, Clone, Copy)]
-struct PackedLeaf(u64);
-
-impl PackedLeaf {
-    fn pack(leaf: &Leaf, allocation_bytes: u32) -> PackedLeaf {
-        let unit = u64::from(allocation_bytes);
-        let kind = match leaf.kind {
-            LeafKind::Plain => 0,
-            LeafKind::WithoutOverflow => 1,
-            LeafKind::Deleted => 2,
-        };
-        PackedLeaf((leaf.offset / unit) << 34 | (u64::from(leaf.length) / unit) << 2 | kind)
-    }
-
-    fn unpack(self, allocation_bytes: u32) -> Leaf {
-        let unit = u64::from(allocation_bytes);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "it was packed from 32 bits"
-        )]
-        let length_units = (self.0 >> 2) as u32;
-        Leaf {
-            offset: (self.0 >> 34) * unit,
-            length: length_units.wrapping_mul(allocation_bytes),
-            kind: match self.0 & 3 {
-                0 => LeafKind::Plain,
-                1 => LeafKind::WithoutOverflow,
-                _ => LeafKind::Deleted,
-            },
-        }
-    }
-}
-
 impl TreeWalk {
     /// Starts at `root`. `file_bytes` is the file's size as the checkpoint knows it; no block may
     /// lie beyond. An error if the root does.
@@ -126,9 +98,11 @@ impl TreeWalk {
             pieces: vec![Piece::Page(root, Expected::Root)],
             wanted: WantedBlocks::default(),
             places: HashMap::new(),
+            pages: 1,
             leaves: 0,
             internal_pages: 0,
             internal_bytes: 0,
+            partly_checked: false,
             level: 0,
             depth: 1,
         };
@@ -152,11 +126,21 @@ impl TreeWalk {
         let place = place.filter(|_| self.wanted.contains(address));
         let place = place.ok_or_else(|| address.error(BlockFault::NotWanted))?;
         let block = CheckedBlock::check(address, bytes)?;
+        self.partly_checked |= !block.header.is_checked_whole();
+        let partly_checked = self.partly_checked;
+        let placed = self.place(place, &block);
+        placed.map_err(|error| BlockError {
+            partly_checked,
+            ..error
+        })
+    }
+
+    fn place(&mut self, place: Place, block: &CheckedBlock<'_>) -> Result<(), BlockError> {
         match place {
-            Place::Page { piece } => self.page(piece, &block)?,
-            Place::Key { .. } | Place::Value { .. } => self.overflow(place, &block)?,
+            Place::Page { piece } => self.page(piece, block)?,
+            Place::Key { .. } | Place::Value { .. } => self.overflow(place, block)?,
         }
-        self.wanted.take(address);
+        self.wanted.take(&block.address);
         if self.wanted().is_empty() {
             self.want_next_level()
         } else {
@@ -178,6 +162,7 @@ impl TreeWalk {
         if let Some(missing) = self.wanted().first() {
             return Err(missing.error(BlockFault::NotSupplied));
         }
+        drop(self.blocks);
         let leaves = usize::try_from(self.leaves).unwrap_or_default();
         let mut tree = Tree {
             leaves: Vec::with_capacity(leaves),
@@ -238,10 +223,6 @@ impl TreeWalk {
     fn children(&mut self, block: &CheckedBlock<'_>) -> Result<Piece, BlockError> {
         self.internal_pages += 1;
         self.internal_bytes += u64::from(block.address.length);
-        if self.internal_pages > MAX_INTERNAL_PAGES {
-            let (limit, what) = (MAX_INTERNAL_PAGES, "internal pages");
-            return Err(block.error(BlockFault::TooMany { limit, what }));
-        }
         if self.level >= MAX_DEPTH {
             return Err(block.error(BlockFault::TooDeep(MAX_DEPTH)));
         }
@@ -269,7 +250,7 @@ impl TreeWalk {
             AddressKind::Internal => {
                 end_run(leaves, children);
                 children.push(Piece::Page(address, Expected::Internal));
-                return Ok(());
+                return self.count_page(&address);
             }
             AddressKind::Leaf => LeafKind::Plain,
             AddressKind::LeafWithoutOverflow => LeafKind::WithoutOverflow,
@@ -278,7 +259,7 @@ impl TreeWalk {
         if self.visit == Visit::Rows && kind != LeafKind::Deleted {
             end_run(leaves, children);
             children.push(Piece::Page(address, Expected::Leaf(kind)));
-            return Ok(());
+            return self.count_page(&address);
         }
         self.count_leaf(&address)?;
         let leaf = Leaf {
@@ -287,6 +268,15 @@ impl TreeWalk {
             kind,
         };
         leaves.push(PackedLeaf::pack(&leaf, self.format.allocation_bytes));
+        Ok(())
+    }
+
+    fn count_page(&mut self, address: &BlockAddress) -> Result<(), BlockError> {
+        self.pages += 1;
+        if self.pages > MAX_PAGES_READ {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(address.error(BlockFault::TooMany { limit, what }));
+        }
         Ok(())
     }
 
@@ -322,7 +312,7 @@ impl TreeWalk {
         }
         self.pieces = pieces;
         self.places.clear();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut overflow_pages) = (Vec::new(), 0);
         for (piece, known) in self.pieces.iter().enumerate() {
             match known {
                 Piece::Page(address, _) => {
@@ -332,12 +322,18 @@ impl TreeWalk {
                 Piece::Rows(_, rows) => {
                     for (address, place) in overflow_places(piece, rows) {
                         self.blocks.claim(&address)?;
+                        overflow_pages += 1;
                         wanted.push(address);
                         self.places.insert(address.offset, place);
                     }
                 }
                 Piece::Leaves(_) | Piece::Children(_) => {}
             }
+        }
+        self.pages += overflow_pages;
+        if let (true, Some(last)) = (self.pages > MAX_PAGES_READ, wanted.last()) {
+            let (limit, what) = (MAX_PAGES_READ, "pages to read");
+            return Err(last.error(BlockFault::TooMany { limit, what }));
         }
         self.wanted = WantedBlocks::new(wanted);
         Ok(())

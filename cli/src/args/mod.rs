@@ -1,6 +1,7 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
 mod disk;
+mod layout;
 mod replay;
 mod trace;
 mod trace_files;
@@ -13,6 +14,7 @@ pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
+pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
 pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
@@ -38,8 +40,10 @@ pub enum Command {
     Doctor(DoctorArgs),
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
+    Layout(Box<LayoutArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
+    Compare(CompareArgs),
     Report(ReportArgs),
     Clean(CleanArgs),
 }
@@ -203,5 +207,9 @@ mod tests {
         assert!(parse("seekscope doctor mongodb://h/ --index {}").is_err());
         assert!(parse("seekscope doctor --compressibility NaN").is_err());
         assert!(parse("seekscope doctor --docs 0").is_err());
+        assert!(parse("seekscope layout /d a.b --watch --every 1s").is_ok());
+        assert!(parse("seekscope layout /d --every 1s").is_err());
+        assert!(parse("seekscope layout /d --leaves --json").is_err());
+        assert!(parse("seekscope layout /d --updates-per-hour NaN").is_err());
     }
 }

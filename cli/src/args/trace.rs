@@ -37,12 +37,6 @@ pub enum TraceVerb {
 
 #[derive(Debug, Args)]
 pub struct RecordArgs {
-    #[command(flatten)]
-    pub who: WhoArgs,
-    #[command(flatten)]
-    pub what: WhatArgs,
-    #[command(flatten)]
-    pub mode: ModeArgs,
     /// How long [default: until Ctrl-C, or until the processes have ended]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
@@ -51,6 +45,13 @@ pub struct RecordArgs {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
+    // After the others: the heading of a flattened group holds for what follows it.
+    #[command(flatten)]
+    pub who: WhoArgs,
+    #[command(flatten)]
+    pub what: WhatArgs,
+    #[command(flatten)]
+    pub mode: ModeArgs,
 }
 
 /// Whose I/O. One of them must be named.

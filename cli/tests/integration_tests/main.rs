@@ -25,6 +25,8 @@ mod disk_survey;
 mod disk_unusual_places;
 mod existing_server;
 mod interruption;
+mod layout;
+mod layout_live;
 mod mongoperf;
 mod mounts;
 mod permissions;

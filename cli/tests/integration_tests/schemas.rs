@@ -10,6 +10,8 @@ pub fn assert_valid(name: &str, document: &Value) {
         "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),
         "trace" => include_str!("../../../docs/schema/trace.schema.json"),
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
+        "layout" => include_str!("../../../docs/schema/layout.schema.json"),
+        "compare" => include_str!("../../../docs/schema/compare.schema.json"),
         "trace-import" => include_str!("../../../docs/schema/trace-import.schema.json"),
         "trace-export" => include_str!("../../../docs/schema/trace-export.schema.json"),
         _ => panic!("no schema {name}"),

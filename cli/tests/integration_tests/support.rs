@@ -223,6 +223,15 @@ pub struct ForeignServer {
 
 impl ForeignServer {
     pub fn start(folder: &Path, cache: &str) -> Self {
+        Self::start_with(folder, cache, "")
+    }
+
+    /// With WiredTiger's checkpoints as often as asked for; the server's own come once a minute.
+    pub fn start_with_checkpoints(folder: &Path, cache: &str, every_s: u32) -> Self {
+        Self::start_with(folder, cache, &format!(",checkpoint=(wait={every_s})"))
+    }
+
+    fn start_with(folder: &Path, cache: &str, wiredtiger: &str) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut child = Command::new(server_binary())
             .args(["--port", "0", "--host", "127.0.0.1", "--cache-size", cache])
@@ -231,7 +240,7 @@ impl ForeignServer {
             // Without these it never ends an index build in a small cache.
             .env(
                 "SECANTUS_WT_CONFIG_EXTRA",
-                "eviction_dirty_trigger=90,eviction_updates_trigger=90",
+                format!("eviction_dirty_trigger=90,eviction_updates_trigger=90{wiredtiger}"),
             )
             .env("SECANTUS_DISABLE_OPLOG", "1")
             .stdout(Stdio::piped())

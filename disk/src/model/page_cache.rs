@@ -123,6 +123,14 @@ impl PageCache {
         })
     }
 
+    /// The first page of the range that is cached.
+    pub(crate) fn first_cached(&self, file: u32, range: &Range<u64>) -> Option<u64> {
+        chunks_of(range).find_map(|number| {
+            let present = mask(number, range) & self.present(file, number);
+            (present != 0).then(|| number * CHUNK_PAGES + u64::from(present.trailing_zeros()))
+        })
+    }
+
     /// Cached pages directly before `page`, at most `max`.
     pub(crate) fn cached_before(&self, file: u32, page: u64, max: u64) -> u64 {
         let range = page.saturating_sub(max)..page;
@@ -378,6 +386,8 @@ mod tests {
                 let fetched: Vec<u64> = cache.insert(7, &(start..start + length)).into_iter().flatten().collect();
                 let expected: Vec<u64> = (start..start + length).filter(|&page| set.insert(page)).collect();
                 prop_assert_eq!(fetched, expected);
+                let first = (start..start + 600).find(|p| set.contains(p));
+                prop_assert_eq!(cache.first_cached(7, &(start..start + 600)), first);
                 for page in [start, start + length] {
                     let after = (page..).take_while(|p| set.contains(p)).take(90).count() as u64;
                     prop_assert_eq!(cache.cached_from(7, page, 90), after);

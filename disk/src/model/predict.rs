@@ -367,27 +367,29 @@ impl<'a> Simulation<'a> {
     fn fetch(&mut self, file: u32, window: Window, now_ns: &mut u64) -> Vec<Range<u64>> {
         let file_end = self.file_pages.get(&file).copied().unwrap_or(0);
         let pages = window.start..(window.start + window.pages).min(file_end);
+        let cached = self.cache.first_cached(file, &pages);
+        let gives_up = cached.and_then(|cached| window.gives_up_folios(pages.end, cached));
         let fetched = self.cache.insert(file, &pages);
         let new_pages = fetched.iter().map(|range| range.end - range.start).sum();
         *now_ns = now_ns.saturating_add(self.caching_ns(new_pages, window.order));
         for pages in &fetched {
-            self.send(
-                file,
-                pages.start * PAGE_BYTES..pages.end * PAGE_BYTES,
-                *now_ns,
-            );
+            let cut = gives_up.map_or(pages.end, |page| page.clamp(pages.start, pages.end));
+            self.send(file, pages.start..cut, *now_ns);
+            self.send(file, cut..pages.end, *now_ns);
         }
         let is_new = |mark: &Mark| fetched.iter().any(|range| range.contains(&mark.start));
         if let Some(mark) = window.mark.filter(is_new) {
-            self.cache.set_mark(file, mark);
+            let single = gives_up == Some(mark.start);
+            let pages = if single { 1 } else { mark.pages };
+            self.cache.set_mark(file, Mark { pages, ..mark });
         }
         fetched
     }
 
-    /// Sends requests for a stretch of a file: one at least for each piece of it.
-    fn send(&mut self, file: u32, bytes: Range<u64>, now_ns: u64) {
+    /// Sends requests for pages of a file: one at least for each piece of it.
+    fn send(&mut self, file: u32, pages: Range<u64>, now_ns: u64) {
         let pieces = self.pieces.get(&file).map_or(&[][..], Vec::as_slice);
-        let mut left = bytes;
+        let mut left = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
         while !left.is_empty() {
             let placed = place(file, pieces, &left);
             let length = placed.end - left.start;

@@ -33,6 +33,29 @@ pub(crate) struct Mark {
     pub(crate) pages: u64,
 }
 
+impl Window {
+    /// Where the kernel gives up large folios for single pages, when it fetches pages up to `end` of
+    /// which `cached` is the first that is cached already: at the folio that would overlap it
+    /// (`page_cache_ra_order`, which then falls back to `do_page_cache_ra`). What comes before is
+    /// sent by itself. `None` where it was single pages anyway.
+    pub(crate) fn gives_up_folios(&self, end: u64, cached: u64) -> Option<u64> {
+        if self.order == 0 {
+            return None;
+        }
+        let mut start = self.start;
+        loop {
+            let left = end.checked_sub(start).filter(|&left| left > 0)?;
+            // Folios are aligned to their size and end with the window.
+            let order = self.order.min(start.trailing_zeros()).min(left.ilog2());
+            let next = start + (1 << order);
+            if cached < next {
+                return Some(start);
+            }
+            start = next;
+        }
+    }
+}
+
 /// How far one window may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -352,6 +375,20 @@ mod tests {
         );
         // All cached as far as a window reaches: nothing to do.
         assert_eq!(ra.marked(mark, 8, WIDE, |max| max), None);
+    }
+
+    /// 100 to 104, 104 to 112, then 16 at a time until the end.
+    #[test]
+    fn folios_end_at_what_is_cached() {
+        let window = in_folios(4, window(100, 60, 100, 4));
+        let gives_up = |cached| window.gives_up_folios(160, cached);
+        assert_eq!(gives_up(101), Some(100));
+        assert_eq!(gives_up(111), Some(104));
+        assert_eq!(gives_up(130), Some(128));
+        assert_eq!(gives_up(160), None);
+        // The file ends before the window does: 144 to 152, 152 to 156.
+        assert_eq!(window.gives_up_folios(156, 155), Some(152));
+        assert_eq!(in_folios(0, window).gives_up_folios(160, 130), None);
     }
 
     #[test]

@@ -123,9 +123,17 @@ fn pieces_on_the_device_are_seeks() {
 }
 
 #[test]
+fn the_range_is_widest_in_between() {
+    assert_eq!(error_factor(0.0, 0.0), 1.25);
+    assert_eq!(error_factor(0.5, 0.1), 1.40);
+    assert_eq!(error_factor(7.0, 0.1), 1.25);
+    assert_eq!(error_factor(1.0, 0.9), 1.9);
+}
+
+#[test]
 fn the_readers_own_time_counts() {
     let options = ScanOptions {
-        cpu_ns_per_byte: 100.0,
+        reader_ns_per_byte: 100.0,
         ..ScanOptions::with_memory(8 << 30)
     };
     let leaves = leaves(0..1000);

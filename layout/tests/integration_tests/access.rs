@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use seekscope_layout::{
-    DataDirectory, LayoutError, TreeSource, WalkOptions, WalkedFile, walk_lone,
+    DataDirectory, DeviceMap, LayoutError, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
 use seekscope_run::layout::{DataState, NameSource};
 use serde_json::Value;
@@ -25,14 +25,14 @@ fn walk(directory: &DataDirectory, wanted: &str) -> Result<WalkedFile, LayoutErr
     directory.walk(directory.find(wanted).unwrap(), &options(4))
 }
 
-fn leaves(walked: &WalkedFile) -> Vec<(u64, u64)> {
+pub(crate) fn leaves(walked: &WalkedFile) -> Vec<(u64, u64)> {
     let leaves = walked.tree.leaves.iter();
     leaves
         .map(|leaf| (leaf.offset, leaf.length.into()))
         .collect()
 }
 
-fn true_leaves(file: &Value) -> Vec<(u64, u64)> {
+pub(crate) fn true_leaves(file: &Value) -> Vec<(u64, u64)> {
     let leaves = file["leaves"].as_array().unwrap().iter();
     leaves
         .map(|l| (l[0].as_u64().unwrap(), l[1].as_u64().unwrap()))
@@ -156,7 +156,7 @@ fn a_copied_backup_is_read_by_its_own_list() {
     fs::remove_file(real.file("WiredTiger.wt")).unwrap();
     let from_backup = real.open();
     assert_eq!(from_backup.state, DataState::Backup);
-    assert_eq!(from_backup.wiredtiger_version.as_deref(), Some("2.9.2"));
+    assert_eq!(from_backup.wiredtiger_version, None);
     let names = |d: &DataDirectory| d.tables().iter().map(|t| t.name()).collect::<Vec<_>>();
     assert_eq!(names(&from_backup), names(&from_turtle));
     for table in from_backup.tables() {
@@ -198,8 +198,11 @@ fn a_running_server_is_noticed_and_checkpoints_are_seen() {
         .copied()
         .collect();
     fs::write(real.file("WiredTiger.backup"), kept.join("\n") + "\n").unwrap();
+    // Walks go by the new list at once, names by the next refresh.
+    walk(&directory, "sdu.append").unwrap();
     assert!(directory.refresh(&GO_ON).unwrap());
     assert_eq!(directory.state, DataState::Live);
+    assert_eq!(directory.wiredtiger_version.as_deref(), Some("2.9.2"));
     // Only the catalogue has it: created since the checkpoint.
     let new = directory.find("other.weird.name-é/_id_").unwrap();
     assert!(
@@ -229,7 +232,10 @@ fn names_come_from_the_next_best_source() {
     let directory = real.open();
     assert_eq!(directory.names, NameSource::IndexMetadata);
     let why = directory.unreadable_names[0].to_string();
-    assert!(why.contains("_mdb_catalog.wt is damaged"), "{why}");
+    assert!(
+        why.contains("_mdb_catalog.wt cannot be read, being damaged"),
+        "{why}"
+    );
     let table = directory.find("sdu.append/i_1").unwrap();
     assert_eq!(table.file, "index-15--4975105595696602924.wt");
     let collection = directory.find("collection-5--4975105595696602924").unwrap();
@@ -309,7 +315,7 @@ fn damage_is_named_by_file_offset_and_reason() {
     fs::remove_file(real.file(name)).unwrap();
     let error = walk(&directory, name).unwrap_err();
     assert!(
-        matches!(&error, LayoutError::Missing { path } if path.ends_with(name)),
+        matches!(&error, LayoutError::Vanished { path } if path.ends_with(name)),
         "{error}"
     );
 }
@@ -460,4 +466,20 @@ fn lone_files_are_read_like_those_of_a_directory() {
         }
     }
     assert!(guessed > 0);
+}
+
+/// On the disk that the project is built on, which is no tmpfs.
+#[test]
+fn a_file_on_disk_has_places_on_its_device_and_a_hole_none() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("a.wt");
+    let file = File::create(&path).unwrap();
+    file.write_all_at(&vec![7; 1 << 20], 0).unwrap();
+    file.set_len(4 << 20).unwrap();
+    file.sync_all().unwrap();
+    let map = DeviceMap::read(&path).unwrap();
+    assert!(map.device_offset(0).is_some() && map.device_offset((1 << 20) - 1).is_some());
+    assert_eq!(map.device_offset(3 << 20), None);
+    let bytes: u64 = map.extents().iter().map(|extent| extent.bytes).sum();
+    assert_eq!((bytes, map.unplaced_bytes), (1 << 20, 0));
 }

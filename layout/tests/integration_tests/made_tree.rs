@@ -69,8 +69,7 @@ pub(crate) fn write(
 
 /// Makes these rows a hot backup.
 pub(crate) fn write_backup(directory: &Path, rows: &str) {
-    let text = format!("WiredTiger version\nmajor=11,minor=3,patch=0\n{rows}");
-    fs::write(directory.join("WiredTiger.backup"), text).unwrap();
+    fs::write(directory.join("WiredTiger.backup"), rows).unwrap();
 }
 
 fn internal_page(children: &[Child]) -> Vec<u8> {

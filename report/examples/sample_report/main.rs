@@ -3,11 +3,13 @@
 //! - `sample_report OUT.html [EVENTS] [--hostile]`: traced phases,
 //! - `sample_report OUT.html [SECONDS] --disk [--job] [--hostile]`: a disk, or one job on it for
 //!   some seconds,
-//! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace.
+//! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace,
+//! - `sample_report OUT.html [LEAVES] --layout [--named] [--hostile]`: a layout.
 //!
-//! OUT.txt instead is what the terminal would show of a disk or a trace.
+//! OUT.txt instead is what the terminal would show of a disk, a trace or a layout.
 
 mod disk_sample;
+mod layout_sample;
 mod synthetic;
 mod trace_sample;
 
@@ -26,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace] [--hostile]")?;
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named]] [--hostile]")?;
     let number = words.get(1).map(|number| number.parse()).transpose()?;
     let report = if flag("--disk") {
         let sample = if flag("--job") {
@@ -43,6 +45,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         let sample = trace_sample::trace(number.unwrap_or(20_000), flag("--hostile"));
         if path.ends_with(".txt") {
             sample.terminal(WIDTH)
+        } else {
+            sample.html()?
+        }
+    } else if flag("--layout") {
+        let leaves = number.unwrap_or(20_000);
+        let sample = layout_sample::layout(leaves, flag("--named"), flag("--hostile"));
+        if path.ends_with(".txt") {
+            sample.terminal(WIDTH, true)
         } else {
             sample.html()?
         }

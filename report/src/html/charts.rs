@@ -19,6 +19,8 @@ pub(crate) enum Scale {
     Depth,
     /// Nanoseconds, logarithmic.
     LatencyNs,
+    /// A number of things, from zero.
+    Count,
     /// Per second, from zero.
     Rate,
     /// Per second, logarithmic.

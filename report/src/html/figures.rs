@@ -5,6 +5,7 @@
 
 mod captions;
 mod collector;
+mod leaves;
 mod markup;
 
 use std::collections::HashMap;
@@ -19,6 +20,7 @@ use crate::escape::{shortened, visible};
 
 pub(crate) use captions::{CaptionSource, latency_sentence, sample_sentence, shape_sentence};
 pub(crate) use collector::{Collector, TimeSpan, byte_axis, latency_axis, stride_of};
+pub(crate) use leaves::LeafCollector;
 pub(crate) use markup::figures_of_files;
 pub(super) use markup::section;
 
@@ -42,7 +44,8 @@ pub(crate) struct FileFigures {
     /// For the menu.
     pub(super) label: String,
     pub(super) offset: Figure,
-    pub(super) latency: Figure,
+    /// `None` where the marks are leaves, which take no time.
+    pub(super) latency: Option<Figure>,
     points: PointBlock,
 }
 

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use maud::{Markup, html};
-use seekscope_run::{IoEvent, IoKind};
+use seekscope_run::{IoEvent, IoKind, LeafRecord};
 
 /// Bytes per point before compression: time 4, offset 6, length 4, latency 4, kind 1.
 pub(super) const BYTES_PER_POINT: usize = 19;
@@ -57,7 +57,7 @@ fn deflate(bytes: &[u8]) -> Vec<u8> {
         .unwrap_or_default()
 }
 
-/// Calls of one file in one phase, column by column.
+/// Calls of one file in one phase, or its leaf pages, column by column.
 #[derive(Default)]
 pub(super) struct PointColumns {
     time: Vec<u64>,
@@ -86,6 +86,15 @@ impl PointColumns {
         };
         let failed = if event.result < 0 { KIND_FAILED } else { 0 };
         self.kind.push(write | failed);
+    }
+
+    /// Adds the leaf page of that place in key order: no call, so without latency.
+    pub(super) fn push_leaf(&mut self, leaf: &LeafRecord) {
+        self.time.push(leaf.ordinal);
+        self.offset.push(leaf.offset.min(OFFSET_UNKNOWN - 1));
+        self.length.push(u64::from(leaf.length));
+        self.latency.push(0);
+        self.kind.push(0);
     }
 
     /// Number of points.

@@ -1,10 +1,13 @@
 //! The report as a document: what it says, and what it never lets through.
 
 mod disk_report;
+mod layout_report;
 mod trace_report;
 
 #[path = "../../examples/sample_report/disk_sample.rs"]
 mod disk_sample;
+#[path = "../../examples/sample_report/layout_sample.rs"]
+mod layout_sample;
 #[path = "../../examples/sample_report/synthetic.rs"]
 mod synthetic;
 #[path = "../../examples/sample_report/trace_sample.rs"]

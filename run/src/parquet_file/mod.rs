@@ -6,6 +6,7 @@ mod files;
 mod intervals;
 mod io;
 mod joined;
+mod layout;
 mod read;
 mod threads;
 mod totals;
@@ -15,6 +16,7 @@ pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
 pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
 pub use joined::JoinedParquetWriter;
+pub(crate) use layout::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
 pub(crate) use threads::{read_threads, write_threads};
 pub(crate) use totals::{read_totals, write_totals};
 

@@ -1,4 +1,4 @@
-use seekscope_run::{Outcome, RunDirectory, RunDocument, RunError};
+use seekscope_run::{LeafRecord, Outcome, RunDirectory, RunDocument, RunError};
 
 use crate::{event, files};
 
@@ -82,4 +82,50 @@ fn a_damaged_parquet_file_is_an_error_that_names_it() {
     .unwrap();
     let message = run.for_each_event(|_| ()).unwrap_err().to_string();
     assert!(message.contains("io.parquet"), "{message}");
+}
+
+fn leaf(file_id: u32, ordinal: u64) -> LeafRecord {
+    LeafRecord {
+        file_id,
+        ordinal,
+        // Neither ascending nor small: beyond 32 bits, and up to the last that a file can have.
+        offset: (ordinal * 2_654_435_761 % 100_003) << 46,
+        length: u32::MAX - u32::try_from(ordinal % 9).unwrap(),
+    }
+}
+
+#[test]
+fn leaves_come_back_in_their_order() {
+    let parent = tempfile::tempdir().unwrap();
+    let document = RunDocument::begin("layout", vec![]);
+    let run = RunDirectory::create(&parent.path().join("run"), &document).unwrap();
+    let read = |file_id| {
+        let mut leaves = Vec::new();
+        run.for_each_leaf(file_id, |leaf| leaves.push(*leaf))
+            .unwrap();
+        leaves
+    };
+    assert!(read(None).is_empty(), "nothing was written");
+    // More than one row group, and files that share one.
+    let leaves: Vec<LeafRecord> = [(1, 200_000), (2, 3), (7, 70_000)]
+        .into_iter()
+        .flat_map(|(file_id, count)| (0..count).map(move |n| leaf(file_id, n)))
+        .collect();
+    let mut writer = run.leaf_writer().unwrap();
+    leaves.iter().for_each(|leaf| writer.leaf(*leaf).unwrap());
+    assert!(read(None).is_empty(), "not before it is finished");
+    writer.finish().unwrap();
+    assert!(read(None) == leaves);
+    assert_eq!(read(Some(2)), leaves[200_000..200_003]);
+    assert!(read(Some(3)).is_empty());
+
+    // A later state replaces it, at once or not at all.
+    let mut writer = run.leaf_writer().unwrap();
+    writer.leaf(leaf(9, 0)).unwrap();
+    drop(writer);
+    assert_eq!(read(None).len(), leaves.len());
+    let mut writer = run.leaf_writer().unwrap();
+    writer.leaf(leaf(9, 0)).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(read(None), [leaf(9, 0)]);
 }

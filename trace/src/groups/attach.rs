@@ -37,13 +37,14 @@ pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Res
 }
 
 fn is_of_a_group(program: &str) -> bool {
-    const PREFIXES: [&str; 7] = [
+    const PREFIXES: [&str; 8] = [
         "seekscope_sub_",
         "seekscope_cqe",
         "seekscope_aio_",
         "seekscope_flt_",
         "seekscope_bio",
         "seekscope_issue",
+        "seekscope_back",
         "seekscope_compl",
     ];
     PREFIXES.iter().any(|prefix| program.starts_with(prefix))

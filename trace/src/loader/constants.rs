@@ -31,9 +31,8 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
             note(number, op as u8);
         }
     }
-    if !settings.kinds.is_empty() {
-        OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
-    }
+    // Also where no plain calls are wanted: events of other groups need names, too.
+    OPEN_CALLS.into_iter().for_each(|number| note(number, OPEN));
     constants.target_tgid = settings.target.tgid;
     constants.target_is_set = u32::from(settings.is_set);
     if let Some(namespace) = settings.target.namespace {

@@ -23,7 +23,8 @@ pub(crate) fn run(job: &str, folder: &Path) {
         "uring" => uring(folder),
         "aio" => aio(folder),
         "faults" => faults(folder),
-        "cold_reads" => cold_reads(folder),
+        "cold_reads" => cold_reads(folder, false),
+        "reopened_cold_reads" => cold_reads(folder, true),
         "direct_reads" => direct_reads(folder),
         "synced_writes" => synced_writes(folder),
         other => panic!("no job {other}"),
@@ -390,13 +391,10 @@ fn faults(folder: &Path) {
 
 // ---- Disks ----
 
-fn cold_reads(folder: &Path) {
+fn cold_reads(folder: &Path, reopened: bool) {
     const PAGES: usize = 8192;
-    let file = filled(&folder.join("cold.dat"), PAGES * PAGE);
+    let mut file = filled(&folder.join("cold.dat"), PAGES * PAGE);
     let map = map(&file, PAGES * PAGE);
-    // SAFETY: advice about our own file.
-    let advised = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
-    assert_eq!(advised, 0);
     evict(&file, map, PAGES);
     let mut resident = vec![0u8; PAGES];
     // SAFETY: one byte per page of the mapping; then the mapping is not used any more.
@@ -405,6 +403,12 @@ fn cold_reads(folder: &Path) {
         assert_eq!(libc::munmap(map, PAGES * PAGE), 0);
     }
     ready();
+    if reopened {
+        file = File::open(folder.join("cold.dat")).unwrap();
+    }
+    // SAFETY: advice about our own file.
+    let advised = unsafe { libc::posix_fadvise(file.as_raw_fd(), 0, 0, libc::POSIX_FADV_RANDOM) };
+    assert_eq!(advised, 0);
     let mut buffer = [0; PAGE];
     for page in scattered(PAGES, 400) {
         file.read_exact_at(&mut buffer, (page * PAGE) as u64)

@@ -16,20 +16,48 @@ fn folder() -> tempfile::TempDir {
 
 /// Traces a job and returns the trailer, the trace and what the job said.
 fn trace(job: &str, folder: &Path, group: Group) -> (TraceFacts, Traced, Vec<String>) {
+    trace_with(job, folder, group, |_| {})
+}
+
+/// A request whose end goes by unseen counts as lost or as in flight: a machine may keep programs
+/// from running wherever an interrupt met certain processes. What is not so must be exact, so the
+/// job is repeated until nothing is missing by the trace's own account.
+fn trace_with(
+    job: &str,
+    folder: &Path,
+    group: Group,
+    choose: impl Fn(&mut TraceOptions),
+) -> (TraceFacts, Traced, Vec<String>) {
+    for _ in 0..5 {
+        let (facts, traced, said) = trace_once(job, folder, group, &choose);
+        assert_eq!(facts.seen, facts.written + facts.lost, "{facts:?}");
+        if facts.lost == 0 && facts.in_flight_at_end == 0 {
+            return (facts, traced, said);
+        }
+        eprintln!("{job}: repeated after {facts:?}");
+    }
+    panic!("{job}: something was lost each time");
+}
+
+fn trace_once(
+    job: &str,
+    folder: &Path,
+    group: Group,
+    choose: impl Fn(&mut TraceOptions),
+) -> (TraceFacts, Traced, Vec<String>) {
     let mut worker = Worker::start(job, folder);
     let sink = Collector::default();
-    let source = LiveSource::attach(&TraceOptions {
+    let mut options = TraceOptions {
         groups: vec![Group::Calls, group],
         ..TraceOptions::new(worker.pid())
-    })
-    .unwrap();
+    };
+    choose(&mut options);
+    let source = LiveSource::attach(&options).unwrap();
     let recording = Recording::start(Box::new(source), Box::new(sink.clone()));
     let said = worker.work();
     let (facts, _) = recording.stop().unwrap();
     let covered = facts.coverage.iter().find(|c| c.group == group.name());
     assert!(covered.unwrap().covered, "{:?}", facts.coverage);
-    assert_eq!(facts.seen, facts.written + facts.lost, "{facts:?}");
-    assert_eq!(facts.lost, 0, "{facts:?}");
     (facts, sink.take(), said)
 }
 
@@ -165,6 +193,23 @@ fn every_cold_read_reaches_the_disk_under_its_files_name() {
     assert!(inside_its_call * 2 > requests.len(), "{inside_its_call}");
 }
 
+#[test]
+fn requests_alone_of_a_file_opened_later_pass_the_filter_of_its_folder() {
+    let _turn = alone();
+    let folder = folder();
+    let (_, traced, said) = trace_with(
+        "reopened_cold_reads",
+        folder.path(),
+        Group::Block,
+        |options| {
+            options.kinds.clear();
+            options.filter.paths = vec![folder.path().to_path_buf()];
+        },
+    );
+    let all = |_: &IoEvent| true;
+    assert_same(&traced, &folder.path().join("cold.dat"), all, said);
+}
+
 /// How often each page is covered by the events.
 fn pages<'a>(events: impl Iterator<Item = &'a IoEvent>) -> BTreeMap<u64, usize> {
     let mut pages = BTreeMap::new();
@@ -176,6 +221,17 @@ fn pages<'a>(events: impl Iterator<Item = &'a IoEvent>) -> BTreeMap<u64, usize> 
         }
     }
     pages
+}
+
+/// Says only what differs: page, found, expected.
+fn assert_same_pages(found: &BTreeMap<u64, usize>, expected: &BTreeMap<u64, usize>) {
+    let all = found.keys().chain(expected.keys());
+    let times = |of: &BTreeMap<u64, usize>, page: &u64| of.get(page).copied().unwrap_or(0);
+    let differing: BTreeMap<u64, (usize, usize)> = all
+        .map(|page| (*page, (times(found, page), times(expected, page))))
+        .filter(|(_, (found, expected))| found != expected)
+        .collect();
+    assert!(differing.is_empty(), "{differing:?}");
 }
 
 fn expected_pages(said: &[String]) -> BTreeMap<u64, usize> {
@@ -200,7 +256,7 @@ fn every_byte_of_direct_reads_reaches_the_disk_under_its_files_name() {
             .events_on(path.to_str().unwrap())
             .filter(|e| e.op == IoOp::BlockRead)
     };
-    assert_eq!(pages(requests()), expected_pages(&said));
+    assert_same_pages(&pages(requests()), &expected_pages(&said));
     assert!(requests().all(|e| e.flags.has(IoFlags::FILE_FROM_CALL)));
     assert!(
         requests().count() > said.len(),
@@ -219,7 +275,7 @@ fn synced_data_reaches_the_disk_under_its_files_name() {
             .events_on(path.to_str().unwrap())
             .filter(|e| e.op == IoOp::BlockWrite)
     };
-    assert_eq!(pages(writes()), expected_pages(&said));
+    assert_same_pages(&pages(writes()), &expected_pages(&said));
     assert!(writes().all(|e| e.flags.has(IoFlags::SYNCHRONOUS) && e.result > 0));
     // What the journal adds belongs to no file, and is named after the disk.
     let others = traced

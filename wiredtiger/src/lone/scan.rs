@@ -8,10 +8,10 @@ const MAGIC: u32 = 120_897;
 /// Of the descriptor that starts a file; its checksum covers one allocation unit.
 const DESCRIPTOR_BYTES: usize = 16;
 const UNITS: std::ops::RangeInclusive<usize> = 512..=1 << 20;
-/// 256 MB of memory; leaves of 32 KiB in a file of 1 TiB, or every unit of 128 GiB.
-const MAX_LEAVES: usize = 32 << 20;
-/// 48 MB of memory.
-const MAX_BLOCKS: usize = 2 << 20;
+/// 128 MB of memory; leaves of 32 KiB in a file of 512 GiB, or every unit of 64 GiB.
+const MAX_LEAVES: usize = 16 << 20;
+/// 24 MB of memory.
+const MAX_BLOCKS: usize = 1 << 20;
 
 /// A block whose header looks right; nothing else is known of it.
 #[derive(Debug, Clone, Copy)]

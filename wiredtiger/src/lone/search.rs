@@ -17,8 +17,8 @@ use crate::wanted::WantedBlocks;
 
 /// So many of the newest checkpoints are kept, so many trees offered.
 const MAX_TREES: usize = 8;
-/// Of all internal pages together; 32 MB of memory and more than a file of 512 GiB has.
-const MAX_LINKS: usize = 2 << 20;
+/// Of all internal pages together; some 100 MB of memory and more than a file of 512 GiB has.
+const MAX_LINKS: usize = 1 << 20;
 /// In the order of how likely they are.
 const COMPRESSORS: [Compressor; 4] = [
     Compressor::Snappy,

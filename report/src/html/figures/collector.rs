@@ -9,7 +9,7 @@ use crate::html::points::{Blobs, PointColumns, push_counts};
 /// Points embedded per run; beyond it every k-th is.
 const POINTS_MAX: usize = 1_000_000;
 /// About a cell per two screen pixels of a figure half a window wide.
-const GRID_COLUMNS: usize = 600;
+pub(super) const GRID_COLUMNS: usize = 600;
 pub(super) const GRID_ROWS: usize = 300;
 
 /// Every so many events become a point, so that `events` of them fit a page.
@@ -137,7 +137,7 @@ impl Collector {
         FileFigures {
             label,
             offset: figure(&self.offset, offset, blobs),
-            latency: figure(&self.latency, latency, blobs),
+            latency: Some(figure(&self.latency, latency, blobs)),
             points: PointBlock {
                 count: self.points.len(),
                 stride,
@@ -147,7 +147,7 @@ impl Collector {
     }
 }
 
-fn figure(grids: &[DensityGrid; 2], caption: String, blobs: &mut Blobs) -> Figure {
+pub(super) fn figure(grids: &[DensityGrid; 2], caption: String, blobs: &mut Blobs) -> Figure {
     let [reads, writes] = grids;
     let mut bytes = Vec::with_capacity(reads.counts.len() + writes.counts.len());
     push_counts(&mut bytes, &reads.counts);

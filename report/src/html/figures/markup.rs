@@ -58,7 +58,7 @@ fn phase_block(index: usize, phase: &Phase, figures: Option<&PhaseFigures>) -> M
     }
 }
 
-/// A menu, and the two figures of what is chosen in it.
+/// A menu, and the figures of what is chosen in it.
 pub(crate) fn figures_of_files(what: &str, heading: &str, files: &[FileFigures]) -> Markup {
     let Some(first) = files.first() else {
         return html! {};
@@ -74,7 +74,9 @@ pub(crate) fn figures_of_files(what: &str, heading: &str, files: &[FileFigures])
             }
         }
         (figure_block("offset", heading, &first.offset))
-        (figure_block("latency", "Latency over time", &first.latency))
+        @if let Some(latency) = &first.latency {
+            (figure_block("latency", "Latency over time", latency))
+        }
     }
 }
 

@@ -1,0 +1,145 @@
+//! What may be typed after `seekscope layout` and `seekscope compare`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use seekscope_run::units::parse_duration;
+
+use super::OutputArgs;
+
+/// See how far collections and indexes have drifted from disk order, and what that costs a scan
+///
+/// Reads the internal pages of each file's B-tree, about a thousandth of the file: where each leaf
+/// page lies, in the order in which a scan visits them. Works on stopped and running servers, hot
+/// backups, snapshots and copies. Nothing is written or locked there.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope layout /var/lib/mongodb
+  seekscope layout mongodb://localhost:27017/ shop.orders --watch --for 1h")]
+pub struct LayoutArgs {
+    /// Data directory, one of its .wt files, or the connection string of a server on this host
+    #[arg(value_name = "WHERE", default_value = ".")]
+    pub place: String,
+    /// What of it, in detail: DB.COLL, DB.COLL/INDEX, a file's name or an ident [default: all, at a
+    /// glance]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Print the leaf pages of the one file that is named, a line each: [offset, length], in key order,
+    /// and nothing else
+    #[arg(long, conflicts_with_all = ["watch", "json", "out"])]
+    pub leaves: bool,
+    /// WHERE is a single file; do not look for the data directory that it belongs to
+    #[arg(long, conflicts_with = "watch")]
+    pub lone: bool,
+    /// The server's process id, where it cannot be found by its port (containers)
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub disk: ScanDiskArgs,
+    #[command(flatten)]
+    pub decay: DecayArgs,
+    #[command(flatten)]
+    pub gentle: GentleArgs,
+    /// Folder for the run: records and report [default: ./seekscope-runs/layout-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Which disk scans are predicted for.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Which disk scans are predicted for")]
+pub struct ScanDiskArgs {
+    /// A run of `seekscope disk` on the data's disk
+    #[arg(long, value_name = "RUN", conflicts_with = "typical")]
+    pub disk_run: Option<PathBuf>,
+    /// A typical disk [default: what the data's disk looks most like]
+    #[arg(long, value_name = "DISK", value_enum)]
+    pub typical: Option<TypicalDiskName>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TypicalDiskName {
+    /// A hard disk of 7,200 rpm
+    Hdd,
+    /// An SSD on SATA
+    Ssd,
+    /// An SSD on PCIe
+    Nvme,
+    /// A cloud volume of 3,000 IOPS and 125 MB/s
+    Cloud,
+}
+
+impl TypicalDiskName {
+    /// As the layout crate calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hdd => "hdd",
+            Self::Ssd => "ssd",
+            Self::Nvme => "nvme",
+            Self::Cloud => "cloud",
+        }
+    }
+}
+
+/// How fast the order is lost.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How fast the order is lost")]
+pub struct DecayArgs {
+    /// Follow the server's checkpoints, a line for each, until --for is over or Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
+    /// How often to look for a new checkpoint
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "watch")]
+    pub every: Duration,
+    /// How long to watch [default: until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration, requires = "watch")]
+    pub duration: Option<Duration>,
+    /// An earlier run of layout on the same data, as the first of two snapshots
+    #[arg(long, value_name = "RUN", conflicts_with = "updates_per_hour")]
+    pub since: Option<PathBuf>,
+    /// Estimate from so many updates of random documents per hour, in each collection
+    #[arg(long, value_name = "N", value_parser = updates_per_hour)]
+    pub updates_per_hour: Option<f64>,
+}
+
+fn updates_per_hour(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
+        _ => Err("a number of 0 or more is expected".into()),
+    }
+}
+
+/// Going easy on production.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Going easy on production")]
+pub struct GentleArgs {
+    /// Reads per second at most [default: as many as the disk serves]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_reads_per_s: Option<u64>,
+    /// Reads in flight at most; 1 suits hard disks, 16 to 64 SSDs
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub parallel_reads: u16,
+}
+
+/// Put two runs side by side: before and after, or two members of a replica set
+///
+/// Both must be runs of `layout`. Files are matched by namespace and index.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope compare seekscope-runs/layout-20260901-101500 seekscope-runs/layout-20260902-101500
+  seekscope compare RUN_OF_MEMBER_A RUN_OF_MEMBER_B --json")]
+pub struct CompareArgs {
+    /// The first run directory (A)
+    #[arg(value_name = "RUN_A")]
+    pub first: PathBuf,
+    /// The second (B)
+    #[arg(value_name = "RUN_B")]
+    pub second: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

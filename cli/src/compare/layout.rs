@@ -1,0 +1,132 @@
+//! Two layouts: files matched by namespace and index, and how many leaves moved between them.
+
+use anyhow::Result;
+use seekscope_layout::decay::LeafChanges;
+use seekscope_report::layout::{LayoutComparison, PairedFiles, comparison_terminal};
+use seekscope_run::{LayoutFile, RunDirectory, RunDocument};
+use serde_json::{Value, json};
+
+use crate::args::CompareArgs;
+use crate::layout::{file_summary, layout_of, leaves_of};
+use crate::output;
+use crate::progress::Progress;
+
+type Run = (RunDirectory, RunDocument);
+
+/// Prints both beside one another, or as JSON.
+pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
+    let pairs = pairs(first, second, args)?;
+    if args.output.json {
+        return output::print_json(&document(first, second, &pairs));
+    }
+    let comparison = LayoutComparison {
+        first: &first.1,
+        second: &second.1,
+        pairs: &pairs,
+    };
+    let width = Progress::new(args.output.quiet).width();
+    output::print(&comparison_terminal(&comparison, width))
+}
+
+fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<PairedFiles<'a>>> {
+    let (before, after) = (
+        layout_of(&first.1, &args.first)?,
+        layout_of(&second.1, &args.second)?,
+    );
+    // What one of them was not asked for is not missing there.
+    let partial = !before.named.is_empty() || !after.named.is_empty();
+    let (before, after) = (&before.files, &after.files);
+    let mut pairs = Vec::new();
+    for old in before {
+        let new = after.iter().find(|new| key(new) == key(old));
+        pairs.push(PairedFiles {
+            first: Some(old),
+            second: new,
+            moved_leaf_pages: match new {
+                Some(new) => moved((&first.0, old), (&second.0, new))?,
+                None => None,
+            },
+        });
+    }
+    let only_after = after
+        .iter()
+        .filter(|new| !before.iter().any(|old| key(old) == key(new)));
+    pairs.extend(only_after.map(|new| PairedFiles {
+        first: None,
+        second: Some(new),
+        moved_leaf_pages: None,
+    }));
+    if partial {
+        pairs.retain(|pair| pair.first.is_some() && pair.second.is_some());
+    }
+    // What is in both first, by how much a scan's time changed.
+    pairs.sort_by(|a, b| change_s(b).total_cmp(&change_s(a)));
+    Ok(pairs)
+}
+
+/// Members of a replica set give their files different names.
+fn key(file: &LayoutFile) -> (&str, Option<&str>) {
+    match &file.namespace {
+        Some(namespace) => (namespace, file.index.as_deref()),
+        None => (&file.file, None),
+    }
+}
+
+fn change_s(pair: &PairedFiles<'_>) -> f64 {
+    let now_s = |file: Option<&LayoutFile>| Some(file?.predicted_scan.as_ref()?.now_s);
+    match (now_s(pair.first), now_s(pair.second)) {
+        (Some(a), Some(b)) => (a - b).abs(),
+        _ => -1.0,
+    }
+}
+
+/// Leaves of another file, as another member's, were never moved to where they are.
+fn moved(
+    first: (&RunDirectory, &LayoutFile),
+    second: (&RunDirectory, &LayoutFile),
+) -> Result<Option<u64>> {
+    if first.1.file != second.1.file || first.1.leaf_pages == 0 || second.1.leaf_pages == 0 {
+        return Ok(None);
+    }
+    let (before, after) = (leaves_of(first.0, first.1)?, leaves_of(second.0, second.1)?);
+    if before.is_empty() || after.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(LeafChanges::between(&before, &after).new_places()))
+}
+
+fn document(first: &Run, second: &Run, pairs: &[PairedFiles<'_>]) -> Value {
+    let run = |run: &Run| {
+        let layout = run.1.layout.as_ref();
+        json!({
+            "run_dir": run.0.path().display().to_string(),
+            "outcome": run.1.outcome,
+            "path": layout.map(|l| &l.path),
+            "predicted_for": layout.map(|l| &l.predicted_for),
+        })
+    };
+    let pair = |pair: &PairedFiles<'_>| {
+        let file = pair.first.or(pair.second);
+        json!({
+            "file": file.map(|f| &f.file),
+            "namespace": file.and_then(|f| f.namespace.as_ref()),
+            "index": file.and_then(|f| f.index.as_ref()),
+            "moved_leaf_pages": pair.moved_leaf_pages,
+            "first": pair.first.map(file_summary),
+            "second": pair.second.map(file_summary),
+        })
+    };
+    json!({
+        "schema": "seekscope/compare/1",
+        "command": "compare",
+        "outcome": "ok",
+        "run_dir": second.0.path().display().to_string(),
+        "summary": {
+            "kind": "layout",
+            "first": run(first),
+            "second": run(second),
+            "files": pairs.iter().map(pair).collect::<Vec<_>>(),
+        },
+        "findings": second.1.findings,
+    })
+}

@@ -1,0 +1,103 @@
+//! What should be done about files that are out of order.
+
+use seekscope_report::layout::file_name;
+use seekscope_report::layout::sentences::{about_file, file_headline, is_worth_ordering};
+use seekscope_run::{Finding, Gain, LayoutFile, LayoutMeasurement};
+
+/// More would be no advice.
+const FINDINGS_MAX: usize = 10;
+
+/// One finding for each file that order would help much, the most first.
+pub fn findings(layout: &LayoutMeasurement) -> Vec<Finding> {
+    let worth = layout.files.iter().filter(|file| is_worth_ordering(file));
+    worth
+        .filter_map(|file| finding(file, layout.disk_measured))
+        .take(FINDINGS_MAX)
+        .collect()
+}
+
+fn finding(file: &LayoutFile, disk_measured: bool) -> Option<Finding> {
+    let scan = file.predicted_scan.as_ref()?;
+    let gain = |now_s: f64| (now_s - scan.ordered_s).max(0.0);
+    let mut evidence: Vec<String> = file_headline(file).into_iter().collect();
+    evidence.extend(about_file(file));
+    evidence.push(match &file.index {
+        Some(_) => "A freshly built index is in order: drop it and build it again.".into(),
+        None => "compact frees space but does not restore the order. An initial sync of the member, a \
+                 dump and restore, or $out into a new collection writes the documents in order. Random \
+                 updates lose it again."
+            .into(),
+    });
+    Some(Finding {
+        id: "layout.key-order-lost".into(),
+        title: format!("{} has lost its order on disk", file_name(file)),
+        evidence,
+        gain: Some(Gain {
+            value: gain(scan.now_s),
+            low: gain(scan.now_low_s),
+            high: gain(scan.now_high_s),
+            unit: "s per cold scan".into(),
+        }),
+        // The order is exact; the seconds are as good as what is known of the disk.
+        confidence: if disk_measured { "high" } else { "medium" }.into(),
+        risk: "rewriting takes time, I/O and as much free space again; try it on a secondary first"
+            .into(),
+        command: String::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{PredictedScan, ScanOrder};
+
+    use super::*;
+
+    fn file(name: &str, now_s: f64) -> LayoutFile {
+        LayoutFile {
+            namespace: Some(name.into()),
+            leaf_pages: 1000,
+            order: Some(ScanOrder::default()),
+            predicted_scan: Some(PredictedScan {
+                now_s,
+                now_low_s: now_s / 2.0,
+                now_high_s: now_s * 2.0,
+                ordered_s: 2.0,
+                ..PredictedScan::default()
+            }),
+            ..LayoutFile::default()
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_order_is_a_finding_and_what_is_not_is_none() {
+        let mut index = file("shop.orders", 9.0);
+        index.index = Some("customer_1".into());
+        let layout = LayoutMeasurement {
+            files: vec![file("shop.orders", 31.0), index, file("shop.items", 2.1)],
+            ..LayoutMeasurement::default()
+        };
+        let found = findings(&layout);
+        let titles: Vec<&str> = found.iter().map(|f| f.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "shop.orders has lost its order on disk",
+                "shop.orders/customer_1 has lost its order on disk"
+            ]
+        );
+        let gain = found[0].gain.as_ref().unwrap();
+        assert_eq!((gain.value, gain.low, gain.high), (29.0, 13.5, 60.0));
+        assert!(
+            found[0]
+                .evidence
+                .iter()
+                .any(|e| e.contains("compact frees space"))
+        );
+        assert!(
+            found[1]
+                .evidence
+                .iter()
+                .any(|e| e.contains("drop it and build it again"))
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! `--leaves`: the leaf pages of one file, for scripts.
+
+use std::fmt::Write as _;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use seekscope_layout::walk_lone;
+use seekscope_wiredtiger::Leaf;
+
+use super::measurement::walk_options;
+use super::place::{Place, Whereabouts};
+use crate::args::LayoutArgs;
+use crate::exit::Usage;
+use crate::output;
+
+/// Lines that are printed at once.
+const LINES: usize = 10_000;
+
+/// Prints `[offset, length]` of each leaf in key order, as the tree lists them: leaves that a
+/// truncation deleted are among them.
+pub fn print(args: &LayoutArgs, whereabouts: &Whereabouts, stop: &AtomicBool) -> Result<()> {
+    let options = walk_options(args, stop, false);
+    let tree = match Place::open(args, whereabouts, stop)? {
+        Place::Lone(path) => walk_lone(&path, &options)?.tree,
+        Place::Directory {
+            directory, wanted, ..
+        } => {
+            let [file] = wanted.as_slice() else {
+                return Err(Usage(
+                    "--leaves is of one file: name a collection, an index or a file".into(),
+                )
+                .into());
+            };
+            directory.walk(directory.find(file)?, &options)?.tree
+        }
+    };
+    tree.leaves.chunks(LINES).try_for_each(|leaves| {
+        output::print(&leaves.iter().fold(String::new(), |mut text, leaf: &Leaf| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "[{}, {}]", leaf.offset, leaf.length);
+            text
+        }))
+    })
+}

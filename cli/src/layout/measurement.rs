@@ -1,0 +1,341 @@
+//! Walks the files, one after the other, and leaves their records in the run.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use seekscope_layout::{
+    DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
+};
+use seekscope_report::layout::sentences::saved_s;
+use seekscope_run::{
+    DataState, FileRecord, FileRole, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord,
+    LeafWriter, Limitation, NameSource, PathState, RunDocument,
+};
+use seekscope_server::FileMap;
+use seekscope_wiredtiger::Leaf;
+
+use super::place::Place;
+use super::record::{Recorder, scanned};
+use super::scan_disk::ScanDisk;
+use super::since::Since;
+use super::watch;
+use crate::args::LayoutArgs;
+use crate::exit::message_of;
+use crate::progress::Progress;
+use crate::session::{Session, limit};
+
+/// What was found so far is saved this often: a killed run keeps it.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// How files are read.
+pub fn walk_options<'a>(
+    args: &LayoutArgs,
+    stop: &'a AtomicBool,
+    keep_pages: bool,
+) -> WalkOptions<'a> {
+    WalkOptions {
+        parallel_reads: usize::from(args.gentle.parallel_reads),
+        reads_per_s: args.gentle.max_reads_per_s,
+        stop,
+        keep_pages,
+    }
+}
+
+/// All that is needed to measure.
+pub struct Measurement<'a> {
+    pub args: &'a LayoutArgs,
+    pub progress: Progress,
+    pub stop: &'a AtomicBool,
+    pub recorder: Recorder,
+    place: Place,
+}
+
+impl<'a> Measurement<'a> {
+    /// Nothing is read yet.
+    pub fn new(
+        args: &'a LayoutArgs,
+        place: Place,
+        disk: ScanDisk,
+        since: Option<Since>,
+        progress: Progress,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let host = HostFacts::read(Path::new("/"));
+        Self {
+            recorder: Recorder {
+                disk,
+                memory_bytes: host.memory_bytes,
+                updates_per_hour: args.decay.updates_per_hour,
+                since,
+            },
+            args,
+            progress,
+            stop,
+            place,
+        }
+    }
+
+    /// Leaves the records in the session, as far as it gets. The first file that could not be read
+    /// is the error; the others are measured all the same.
+    pub fn run(self, session: &mut Session) -> Result<()> {
+        match &self.place {
+            Place::Lone(path) => self.lone(path, session),
+            Place::Directory {
+                directory,
+                wanted,
+                named,
+                names,
+            } => {
+                session.document.layout = Some(LayoutMeasurement {
+                    named: named.clone(),
+                    ..self.about(directory.path(), directory.state)
+                });
+                describe(&mut session.document, directory);
+                let tables: Vec<&TableFile> = match wanted.as_slice() {
+                    [] => directory.tables().iter().collect(),
+                    some => some
+                        .iter()
+                        .map(|f| directory.find(f))
+                        .collect::<Result<_, _>>()?,
+                };
+                let (leaves, outcome) = self.tables(session, directory, &tables, names);
+                match (outcome, self.args.decay.watch) {
+                    (Ok(()), true) => {
+                        let files = tables.iter().map(|t| t.file.clone()).collect();
+                        watch::follow(&self, session, self.place.path(), files, leaves)
+                    }
+                    (outcome, _) => outcome,
+                }
+            }
+        }
+    }
+
+    fn about(&self, path: &Path, state: DataState) -> LayoutMeasurement {
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        LayoutMeasurement {
+            path: path.display().to_string(),
+            state,
+            predicted_for: self.recorder.disk.model.disk.clone(),
+            disk_measured: self.recorder.disk.measured,
+            ..LayoutMeasurement::default()
+        }
+    }
+
+    fn lone(&self, path: &Path, session: &mut Session) -> Result<()> {
+        let walked = {
+            let _step = self.progress.step("looking for the tree in a lone file");
+            walk_lone(path, &walk_options(self.args, self.stop, false))?
+        };
+        let name = path.file_name().unwrap_or(path.as_os_str());
+        let mut file = LayoutFile {
+            file_id: 1,
+            file: name.to_string_lossy().into_owned(),
+            ..LayoutFile::default()
+        };
+        self.recorder.fill(&mut file, &walked, path)?;
+        if walked.source == TreeSource::Orphan {
+            session.limit(Limitation {
+                what: "which of the file's trees is the present one is a guess, and so is what is free".into(),
+                why: "files of MongoDB up to 4.0 do not say it themselves: the newest whole tree was taken"
+                    .into(),
+                remedy: "keep the file in its data directory, whose metadata names the tree".into(),
+            });
+        }
+        let mut writer = session.directory.leaf_writer()?;
+        write_leaves(&mut writer, 1, &walked.tree.leaves)?;
+        writer.finish()?;
+        session.directory.save_files(&[file_record(&file, path)])?;
+        session.document.layout = Some(LayoutMeasurement {
+            files: vec![file],
+            ..self.about(path, DataState::LoneFile)
+        });
+        Ok(())
+    }
+
+    /// Returns the leaves by file where they will be needed again.
+    fn tables(
+        &self,
+        session: &mut Session,
+        directory: &DataDirectory,
+        tables: &[&TableFile],
+        names: &FileMap,
+    ) -> (HashMap<u32, WalkedFile>, Result<()>) {
+        let mut kept = HashMap::new();
+        let outcome = self.each_table(session, directory, tables, names, &mut kept);
+        let document = &mut session.document;
+        let layout = document.layout.get_or_insert_default();
+        layout.files.sort_by(|a, b| {
+            let gain = saved_s(b).total_cmp(&saved_s(a));
+            gain.then_with(|| b.file_bytes.cmp(&a.file_bytes))
+        });
+        (kept, outcome)
+    }
+
+    fn each_table(
+        &self,
+        session: &mut Session,
+        directory: &DataDirectory,
+        tables: &[&TableFile],
+        names: &FileMap,
+        kept: &mut HashMap<u32, WalkedFile>,
+    ) -> Result<()> {
+        let step = self.progress.counted("reading trees", tables.len() as u64);
+        let options = walk_options(self.args, self.stop, self.args.decay.watch);
+        let mut writer = session.directory.leaf_writer()?;
+        let mut records = Vec::new();
+        let mut failure = None;
+        let mut saved = Instant::now();
+        for (file_id, table) in (1u32..).zip(tables) {
+            step.at(u64::from(file_id - 1));
+            let mut file = named_file(file_id, table, directory, names);
+            let path = directory.path().join(&table.file);
+            match directory.walk(table, &options) {
+                Ok(walked) => {
+                    self.recorder.fill(&mut file, &walked, &path)?;
+                    write_leaves(&mut writer, file_id, &walked.tree.leaves)?;
+                    if self.args.decay.watch {
+                        kept.insert(file_id, walked);
+                    }
+                }
+                Err(LayoutError::Interrupted) => {
+                    failure = Some(LayoutError::Interrupted.into());
+                    break;
+                }
+                Err(error) => {
+                    file.file_bytes = path.metadata().map_or(0, |m| m.len());
+                    file.not_measured = Some(why(&error));
+                    if counts_as_failure(&error, self.is_named()) {
+                        failure.get_or_insert(anyhow::Error::from(error));
+                    }
+                }
+            }
+            records.push(file_record(&file, &path));
+            let layout = session.document.layout.get_or_insert_default();
+            layout.files.push(file);
+            if saved.elapsed() > SAVE_EVERY {
+                session.directory.save(&session.document)?;
+                saved = Instant::now();
+            }
+        }
+        writer.finish()?;
+        session.directory.save_files(&records)?;
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn is_named(&self) -> bool {
+        match &self.place {
+            Place::Directory { wanted, .. } => !wanted.is_empty(),
+            Place::Lone(_) => true,
+        }
+    }
+}
+
+/// What the directory says of itself.
+fn describe(document: &mut RunDocument, directory: &DataDirectory) {
+    for error in &directory.unreadable_names {
+        let limitation = Limitation {
+            what: "names or counts of collections are missing".into(),
+            why: error.to_string(),
+            remedy: "name the server's connection string instead of its directory".into(),
+        };
+        limit(document, limitation);
+    }
+    let layout = document.layout.get_or_insert_default();
+    layout.names = directory.names;
+    layout
+        .wiredtiger_version
+        .clone_from(&directory.wiredtiger_version);
+}
+
+/// In words for a table of files.
+fn why(error: &LayoutError) -> String {
+    match error {
+        LayoutError::NotInMetadata { .. } => {
+            "no data yet: it was created since the last checkpoint".into()
+        }
+        error => error.to_string(),
+    }
+}
+
+/// What is encrypted or too new is left out of an overview; by name it was asked for.
+fn counts_as_failure(error: &LayoutError, named: bool) -> bool {
+    match error {
+        LayoutError::NotInMetadata { .. } => false,
+        LayoutError::Config { .. } => named,
+        error => named || !error.is_encrypted(),
+    }
+}
+
+/// A record without figures. Where tables have only their own names, the server may know better.
+fn named_file(
+    file_id: u32,
+    table: &TableFile,
+    directory: &DataDirectory,
+    names: &FileMap,
+) -> LayoutFile {
+    let mut namespace = table.namespace.clone();
+    if directory.names == NameSource::TableNames {
+        let (_, known) = names.classify(Path::new(&table.file));
+        namespace = known.or(namespace);
+    }
+    LayoutFile {
+        file_id,
+        file: table.file.clone(),
+        namespace,
+        index: table.index.clone(),
+        documents: table.documents,
+        document_bytes: table.document_bytes,
+        ..LayoutFile::default()
+    }
+}
+
+/// Appends the leaves that a scan reads.
+pub fn write_leaves(writer: &mut LeafWriter<'_>, file_id: u32, leaves: &[Leaf]) -> Result<()> {
+    for (ordinal, leaf) in (0u64..).zip(scanned(leaves)) {
+        writer.leaf(LeafRecord {
+            file_id,
+            ordinal,
+            offset: leaf.offset,
+            length: leaf.length,
+        })?;
+    }
+    Ok(())
+}
+
+fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
+    let path: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let metadata = path.metadata().ok();
+    let device = metadata.as_ref().map_or(0, MetadataExt::dev);
+    let namespace = file.namespace.as_ref().map(|namespace| match &file.index {
+        Some(index) => format!("{namespace}/{index}"),
+        None => namespace.clone(),
+    });
+    FileRecord {
+        file_id: file.file_id,
+        role: match file.index {
+            Some(_) => FileRole::Index,
+            None => FileMap::default().classify(&path).0,
+        },
+        path: path.display().to_string(),
+        path_state: PathState::Known,
+        device_major: rustix::fs::major(device),
+        device_minor: rustix::fs::minor(device),
+        inode: metadata.as_ref().map_or(0, MetadataExt::ino),
+        size_bytes: file.file_bytes,
+        namespace,
+    }
+}
+
+/// For errors that end a watch but not the run.
+pub fn note_failure(document: &mut RunDocument, what: &str, error: &anyhow::Error) {
+    let limitation = Limitation {
+        what: what.into(),
+        why: message_of(error),
+        remedy: "run it again".into(),
+    };
+    limit(document, limitation);
+}

@@ -1,0 +1,118 @@
+//! `seekscope layout`: how the leaf pages of collections and indexes lie, and what that costs a scan.
+//!
+//! `place` finds the files, `measurement` walks them and fills in the records, `watch` follows
+//! checkpoints; `results` says what the records mean.
+
+mod findings;
+mod leaf_list;
+mod measurement;
+mod place;
+mod record;
+mod results;
+mod scan_disk;
+mod since;
+mod summary;
+mod watch;
+
+pub use results::Results;
+pub use since::{layout_of, leaves_of};
+pub use summary::file as file_summary;
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use seekscope_layout::LayoutError;
+use seekscope_run::{HostFacts, Outcome};
+
+use crate::args::LayoutArgs;
+use crate::exit::{Interrupted, message_of};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals::Signals;
+use measurement::Measurement;
+use place::{Place, Whereabouts};
+use scan_disk::ScanDisk;
+use since::Since;
+
+/// Runs the command.
+pub async fn run(args: LayoutArgs, arguments: Vec<String>) -> Result<()> {
+    let mut signals = Signals::catch();
+    let progress = Progress::new(args.output.quiet);
+    let whereabouts = Whereabouts::find(&args, progress).await?;
+    if args.leaves {
+        let (printed, signal) = signals
+            .cancelling(move |stop| leaf_list::print(&args, &whereabouts, stop))
+            .await;
+        return interrupted_by(printed.context(BROKE_OFF)?, signal);
+    }
+    let (worked, signal) = signals
+        .cancelling(move |stop| measure(&args, whereabouts, arguments, progress, stop))
+        .await;
+    interrupted_by(worked.context(BROKE_OFF)?, signal)
+}
+
+const BROKE_OFF: &str = "the work broke off unexpectedly; please report this";
+
+/// Says which signal it was.
+fn interrupted_by(result: Result<()>, signal: Option<&'static str>) -> Result<()> {
+    result.map_err(|error| match signal {
+        Some(name) if is_interruption(&error) => Interrupted(name).into(),
+        _ => error,
+    })
+}
+
+fn is_interruption(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(LayoutError::Interrupted))
+}
+
+/// Everything after it is known where to look: nothing is made before the data could be opened.
+fn measure(
+    args: &LayoutArgs,
+    whereabouts: Whereabouts,
+    arguments: Vec<String>,
+    progress: Progress,
+    stop: &AtomicBool,
+) -> Result<()> {
+    let place = Place::open(args, &whereabouts, stop)?;
+    let disk = ScanDisk::choose(&args.disk, place.path())?;
+    let since = args.decay.since.as_deref().map(Since::load).transpose()?;
+    let mut session = Session::begin("layout", arguments, args.out.as_deref())?;
+    session.document.host = Some(HostFacts::read(Path::new("/")));
+    session.document.device = disk.device.clone();
+    session.document.target = whereabouts.target;
+    session.document.limitations = whereabouts.limitations;
+    session.save()?;
+    let measurement = Measurement::new(args, place, disk, since, progress, stop);
+    let measured = measurement.run(&mut session);
+    finish(session, args, progress, measured)
+}
+
+/// Ends the run and shows it, whichever way it went.
+fn finish(
+    mut session: Session,
+    args: &LayoutArgs,
+    progress: Progress,
+    measured: Result<()>,
+) -> Result<()> {
+    let (outcome, reason) = match &measured {
+        Ok(()) => (Outcome::Ok, None),
+        Err(error) if is_interruption(error) => {
+            (Outcome::Partial, Some("it was interrupted".into()))
+        }
+        Err(error) if has_figures(&session) => (Outcome::Partial, Some(message_of(error))),
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
+    };
+    session.end(outcome, reason)?;
+    // A directory without data is shown as such.
+    if has_figures(&session) || measured.is_ok() {
+        let results = Results::derive(&mut session)?;
+        results.show(&session, &args.output, progress)?;
+    }
+    measured
+}
+
+fn has_figures(session: &Session) -> bool {
+    let layout = session.document.layout.as_ref();
+    layout.is_some_and(|layout| !layout.files.is_empty())
+}

@@ -1,0 +1,183 @@
+//! Where the data is: from what was typed to an open data directory and the files that are meant.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use seekscope_layout::{DataDirectory, LayoutError};
+use seekscope_run::{Limitation, TargetFacts};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server, redact_uri};
+
+use crate::args::LayoutArgs;
+use crate::exit::{Elsewhere, NotPermitted, Usage};
+use crate::progress::Progress;
+
+/// A path, and what a server said of it if one was asked.
+#[derive(Default)]
+pub struct Whereabouts {
+    pub path: PathBuf,
+    pub target: Option<TargetFacts>,
+    /// Which file holds which collections, where the directory itself does not tell.
+    pub names: FileMap,
+    pub limitations: Vec<Limitation>,
+}
+
+impl Whereabouts {
+    /// Asks the server for its data directory where a connection string or a process was named.
+    pub async fn find(args: &LayoutArgs, progress: Progress) -> Result<Self> {
+        let place = &args.place;
+        if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
+            return match args.pid {
+                Some(_) => {
+                    Err(Usage("--pid belongs to the connection string of a server".into()).into())
+                }
+                None => Ok(Self {
+                    path: place.into(),
+                    ..Self::default()
+                }),
+            };
+        }
+        let _step = progress.step("connecting");
+        let server = Server::connect(place).await?;
+        let proc_fs = ProcFs::host();
+        let facts = server.facts(&proc_fs).await;
+        let mut target = facts.target;
+        if let Some(pid) = args.pid {
+            target.pid = Some(pid);
+            let seen = proc_fs.dbpath(pid);
+            target.dbpath = seen.map(|path| path.to_string_lossy().into_owned());
+        }
+        let path = data_path(&target, &facts.missing, place)?;
+        let mut limitations = Vec::new();
+        let names = FileMap::read(&server, None).await.unwrap_or_else(|error| {
+            limitations.push(Limitation {
+                what: "the server did not tell which file holds which collection".into(),
+                why: error.to_string(),
+                remedy:
+                    "grant the user the built-in role clusterMonitor; a mongod's own catalogue is \
+                         read in any case"
+                        .into(),
+            });
+            FileMap::default()
+        });
+        Ok(Self {
+            path,
+            target: Some(target),
+            names,
+            limitations,
+        })
+    }
+}
+
+/// The server's data directory as this process can open it.
+fn data_path(target: &TargetFacts, missing: &[Limitation], uri: &str) -> Result<PathBuf> {
+    let shown = redact_uri(uri);
+    let why = |about: &str| {
+        let matching = missing.iter().find(|m| m.what.contains(about));
+        matching.map_or_else(String::new, |m| format!(": {}; {}", m.why, m.remedy))
+    };
+    let Some(pid) = target.pid else {
+        let why = why("process");
+        let text = format!("the data of {shown} cannot be read from here{why}");
+        return match why.contains("permission denied") {
+            true => Err(NotPermitted(text).into()),
+            false => Err(Elsewhere(text).into()),
+        };
+    };
+    let Some(dbpath) = target.dbpath.as_deref().map(Path::new) else {
+        let text = format!(
+            "where process {pid}, the server at {shown}, keeps its data is not known{}; run as root or \
+             as the server's user, or name the data directory instead",
+            why("data directory")
+        );
+        return Err(NotPermitted(text).into());
+    };
+    if !dbpath.is_absolute() {
+        return Err(Elsewhere(format!(
+            "{shown} says that its data is in {}, which is relative to where it was started; name the \
+             data directory instead",
+            dbpath.display()
+        ))
+        .into());
+    }
+    seen_from_here(pid, dbpath)
+}
+
+/// A server in a container has a root of its own.
+fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
+    let root = PathBuf::from(format!("/proc/{pid}/root/"));
+    let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino()));
+    match (identity(&root), identity(Path::new("/"))) {
+        (Ok(theirs), Ok(ours)) if theirs == ours => Ok(dbpath.into()),
+        (Ok(_), _) => Ok(root.join(dbpath.strip_prefix("/").unwrap_or(dbpath))),
+        // Its files may be readable although its root is not.
+        (Err(_), _) if dbpath.is_dir() => Ok(dbpath.into()),
+        (Err(error), _) => Err(NotPermitted(format!(
+            "{}: {error}; run as root, or grant CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+            root.display()
+        ))
+        .into()),
+    }
+}
+
+/// What was opened.
+pub enum Place {
+    Directory {
+        directory: Box<DataDirectory>,
+        /// Names of files, in the order in which they were asked for; empty: all.
+        wanted: Vec<String>,
+        /// What was asked for, in the words of the asker.
+        named: Vec<String>,
+        names: FileMap,
+    },
+    Lone(PathBuf),
+}
+
+impl Place {
+    /// Opens a directory, or the directory of a file.
+    pub fn open(args: &LayoutArgs, whereabouts: &Whereabouts, stop: &AtomicBool) -> Result<Self> {
+        let path = &whereabouts.path;
+        if args.lone {
+            return Ok(Self::Lone(path.clone()));
+        }
+        let mut named = args.names.clone();
+        let directory = if path.is_file() {
+            let Some((directory, file)) = DataDirectory::containing(path, stop)? else {
+                return Ok(Self::Lone(path.clone()));
+            };
+            named.insert(0, file);
+            directory
+        } else {
+            DataDirectory::open(path, stop)?
+        };
+        let find = |name: &String| find(&directory, name, &whereabouts.names);
+        let mut wanted: Vec<String> = named.iter().map(find).collect::<Result<_, _>>()?;
+        let mut seen = std::collections::HashSet::new();
+        wanted.retain(|file| seen.insert(file.clone()));
+        Ok(Self::Directory {
+            directory: Box::new(directory),
+            wanted,
+            named,
+            names: whereabouts.names.clone(),
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Directory { directory, .. } => directory.path(),
+            Self::Lone(path) => path,
+        }
+    }
+}
+
+/// The file of that name; where the directory does not know it, the server may.
+fn find(directory: &DataDirectory, name: &str, names: &FileMap) -> Result<String, LayoutError> {
+    let found = directory.find(name).map(|table| table.file.clone());
+    found.or_else(|error| {
+        let namespace = name.parse::<Namespace>().ok();
+        let file = namespace.and_then(|namespace| names.collection_file(&namespace));
+        let table = file.and_then(|file| directory.find(&file).ok());
+        table.map(|table| table.file.clone()).ok_or(error)
+    })
+}

@@ -1,0 +1,122 @@
+//! From a walked file to its record: order, prediction, places on the device, decay.
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
+use seekscope_layout::order::scan_order;
+use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
+use seekscope_layout::{DeviceMap, WalkedFile};
+use seekscope_run::{LayoutFile, OrderDecay};
+use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
+
+use super::scan_disk::ScanDisk;
+use super::since::Since;
+
+/// A gap up to the kernel's default read-ahead is no seek. The same everywhere, so that figures of
+/// different hosts can be compared; predictions know the disk's own.
+const WINDOW_BYTES: u64 = 128 << 10;
+/// With fewer broken pairs the places on the device make no difference.
+const BROKEN_PAIRS_MIN: f64 = 0.02;
+
+/// What figures are made with.
+pub struct Recorder {
+    pub disk: ScanDisk,
+    /// Of the host, which caches pages in it.
+    pub memory_bytes: u64,
+    pub updates_per_hour: Option<f64>,
+    pub since: Option<Since>,
+}
+
+impl Recorder {
+    /// Fills in what a walk over the file at `path` found. `file` has its names already.
+    pub fn fill(&self, file: &mut LayoutFile, walked: &WalkedFile, path: &Path) -> Result<()> {
+        count(file, walked);
+        let leaves = &walked.tree.leaves;
+        file.order = scan_order(leaves, WINDOW_BYTES);
+        if file.leaf_pages == 0 {
+            return Ok(());
+        }
+        let map = DeviceMap::read(path).ok();
+        let mut options = ScanOptions::with_memory(self.memory_bytes);
+        // Nothing has a place yet where the file was written a moment ago.
+        if let Some(map) = map.as_ref().filter(|map| !map.extents().is_empty()) {
+            let mut extents = map.summary(leaves, WINDOW_BYTES);
+            if extents.broken_pairs_share > BROKEN_PAIRS_MIN {
+                extents.used_for_prediction = true;
+                options.extents = map.extents();
+            }
+            file.extents = Some(extents);
+        }
+        let predicted = predict_scan(&self.disk.model, leaves, file.file_bytes, &options);
+        file.predicted_scan = Some(predicted);
+        file.decay = self.decay(file, leaves)?;
+        Ok(())
+    }
+
+    fn decay(&self, file: &LayoutFile, leaves: &[Leaf]) -> Result<Option<OrderDecay>> {
+        let Some(order) = &file.order else {
+            return Ok(None);
+        };
+        if let Some(updates) = self.updates_per_hour {
+            // Updates of documents touch an index only where they change its keys.
+            return Ok(file.index.is_none().then(|| {
+                let basis = format!("--updates-per-hour {updates}");
+                from_update_rate(order.contiguous_share, file.leaf_pages, updates, basis)
+            }));
+        }
+        let former = match &self.since {
+            Some(since) => since.file(&file.file)?,
+            None => None,
+        };
+        Ok(former.and_then(|former| {
+            let elapsed_s = file.checkpoint_time_s.saturating_sub(former.time_s) as f64;
+            let changes = LeafChanges::between(&former.leaves, leaves);
+            from_snapshots(order.contiguous_share, &changes, elapsed_s)
+        }))
+    }
+}
+
+/// What is there, by kind.
+fn count(file: &mut LayoutFile, walked: &WalkedFile) {
+    let tree = &walked.tree;
+    let read = || scanned(&tree.leaves);
+    if let Some(checkpoint) = &walked.checkpoint {
+        file.checkpoint.clone_from(&checkpoint.name);
+        file.checkpoint_time_s = checkpoint.time_s;
+    }
+    file.compressor = compressor_name(walked.compressor).into();
+    file.file_bytes = walked.file_bytes;
+    file.leaf_pages = read().count() as u64;
+    file.leaf_bytes = read().map(|leaf| u64::from(leaf.length)).sum();
+    file.deleted_leaf_pages = tree.leaves.len() as u64 - file.leaf_pages;
+    file.internal_pages = tree.internal_pages;
+    file.internal_bytes = tree.internal_bytes;
+    file.depth = tree.depth;
+    file.overflow_bytes = walked.overflow_bytes;
+    file.pinned_bytes = walked.pinned_bytes;
+    file.free_bytes = walked.free.iter().map(|extent| extent.bytes).sum();
+    file.holes = walked.free.len() as u64;
+    file.largest_hole_bytes = walked.free.iter().map(|e| e.bytes).max().unwrap_or(0);
+    file.bytes_read = walked.bytes_read;
+    file.reads = walked.reads;
+    file.restarts = walked.restarts;
+    if file.leaf_pages == 0 {
+        file.not_measured = Some("empty: it has no rows as of its newest checkpoint".into());
+    }
+}
+
+/// Leaves that a scan reads, in key order.
+pub fn scanned(leaves: &[Leaf]) -> impl Iterator<Item = &Leaf> {
+    leaves.iter().filter(|leaf| leaf.kind != LeafKind::Deleted)
+}
+
+fn compressor_name(compressor: Compressor) -> &'static str {
+    match compressor {
+        Compressor::None => "none",
+        Compressor::Snappy => "snappy",
+        Compressor::Zlib => "zlib",
+        Compressor::Zstd => "zstd",
+        Compressor::Lz4 => "lz4",
+    }
+}

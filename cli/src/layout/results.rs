@@ -1,0 +1,83 @@
+//! What a layout run's records say, derived anew from the run directory each time: by `layout` at its
+//! end and by `report` later.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result};
+use seekscope_layout::strip::Strip;
+use seekscope_report::layout::{LayoutReportInput, TerminalOptions, detailed, html, terminal};
+use seekscope_run::{LeafRecord, RunError};
+
+use super::since::leaves_of;
+use super::{findings, summary};
+use crate::args::OutputArgs;
+use crate::environment;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Of the strip in the terminal, which with its margin fits 80 characters.
+const STRIP_COLUMNS: usize = 64;
+const STRIP_ROWS: usize = 12;
+/// Files whose strip is drawn; the page shows more.
+const STRIPS: usize = 6;
+
+/// See the module.
+pub struct Results {
+    strips: HashMap<u32, Vec<String>>,
+}
+
+impl Results {
+    /// Reads the records, fills in findings and summary, writes `report.html`.
+    pub fn derive(session: &mut Session) -> Result<Self> {
+        let mut strips = HashMap::new();
+        if let Some(layout) = &session.document.layout {
+            for file in detailed(layout).take(STRIPS) {
+                let leaves = leaves_of(&session.directory, file)?;
+                let strip = Strip::of(&leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
+                strips.insert(file.file_id, strip.drawing());
+            }
+            let findings = findings::findings(layout);
+            session.document.summary = summary::summary(layout);
+            session.document.findings = findings;
+        }
+        session.save()?;
+        let results = Self { strips };
+        let page = results
+            .with_input(session, |input| html(&input))
+            .context("while reading the leaves of the run")?;
+        session.directory.save_report(&page)?;
+        Ok(results)
+    }
+
+    fn with_input<T>(&self, session: &Session, show: impl FnOnce(LayoutReportInput<'_>) -> T) -> T {
+        let leaves = |each: &mut dyn FnMut(&LeafRecord)| -> Result<(), RunError> {
+            session.directory.for_each_leaf(None, each)
+        };
+        show(LayoutReportInput {
+            document: &session.document,
+            strips: &self.strips,
+            leaves: &leaves,
+        })
+    }
+
+    /// Prints tables, or JSON, on stdout.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        if args.json {
+            let run_dir = session.directory.path().display().to_string();
+            let document = output::run_document("seekscope/layout/1", &session.document, &run_dir);
+            output::print_json(&document)?;
+        } else {
+            let options = TerminalOptions {
+                width: progress.width(),
+                unicode: environment::has_unicode(),
+            };
+            output::print(&self.with_input(session, |input| terminal(&input, options)))?;
+        }
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
+        Ok(())
+    }
+}

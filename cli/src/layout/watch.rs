@@ -1,0 +1,323 @@
+//! `--watch`: each new checkpoint of a running server, as it comes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use seekscope_layout::decay::{LeafChanges, from_snapshots};
+use seekscope_layout::{DataDirectory, LayoutError, WalkedFile};
+use seekscope_report::layout::moment_line;
+use seekscope_run::{DataState, LayoutFile, LayoutMoment, monotonic_ns};
+use seekscope_wiredtiger::{Checkpoint, Leaf};
+
+use super::measurement::{Measurement, note_failure, walk_options, write_leaves};
+use crate::environment;
+use crate::output;
+use crate::session::Session;
+
+/// How soon a signal is noticed.
+const SLEEP_MAX: Duration = Duration::from_millis(50);
+/// Checkpoints whose share the course of a file shows.
+const COURSE: usize = 24;
+
+/// One file that is watched.
+struct Watched {
+    file: String,
+    /// At the first checkpoint that was seen, and at the latest.
+    first: Snapshot,
+    latest: Snapshot,
+    /// Sequential shares so far.
+    shares: Vec<f64>,
+}
+
+struct Snapshot {
+    leaves: Vec<Leaf>,
+    /// Unix time; 0 if not recorded.
+    time_s: u64,
+    order: u64,
+    t_ns: u64,
+}
+
+impl Snapshot {
+    fn of(walked: WalkedFile, t_ns: u64) -> Self {
+        let checkpoint = walked.checkpoint.as_ref();
+        Self {
+            time_s: checkpoint.map_or(0, |c| c.time_s),
+            order: checkpoint.map_or(0, |c| c.order),
+            leaves: walked.tree.leaves,
+            t_ns,
+        }
+    }
+
+    /// By the server's clock, else by ours.
+    fn seconds_since(&self, first: &Self) -> f64 {
+        match (first.time_s, self.time_s) {
+            (1.., 1..) => self.time_s.saturating_sub(first.time_s) as f64,
+            _ => self.t_ns.saturating_sub(first.t_ns) as f64 / 1e9,
+        }
+    }
+}
+
+/// Follows the files of the directory at `path`, whose first walks were just made, until the time is
+/// over or a signal says so: both are an end as asked for.
+pub fn follow(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    path: &Path,
+    files: Vec<String>,
+    mut first: HashMap<u32, WalkedFile>,
+) -> Result<()> {
+    let started = Instant::now();
+    let t_ns = monotonic_ns();
+    if !is_live(session) {
+        let text = "No server seems to have this open; waiting for its checkpoints all the same.";
+        measurement.progress.say(text);
+    }
+    let mut watched = HashMap::new();
+    for (file_id, file) in (1u32..).zip(files) {
+        let Some(walked) = first.remove(&file_id) else {
+            continue;
+        };
+        let mut entry = Watched {
+            file,
+            first: Snapshot::of(walked.clone(), t_ns),
+            latest: Snapshot::of(walked, t_ns),
+            shares: Vec::new(),
+        };
+        if let Some(record) = record_of(session, file_id) {
+            let moment = moment_of(record, t_ns, 0);
+            note(measurement, session, &mut entry, moment, started)?;
+        }
+        watched.insert(file_id, entry);
+    }
+    session.save()?;
+    let result = each_checkpoint(measurement, session, path, &mut watched, started);
+    match result {
+        Err(error) if matches!(error.downcast_ref(), Some(LayoutError::Interrupted)) => {}
+        Err(error) => note_failure(&mut session.document, "the watch broke off", &error),
+        Ok(()) => {}
+    }
+    finish(session, &watched)
+}
+
+fn each_checkpoint(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    path: &Path,
+    watched: &mut HashMap<u32, Watched>,
+    started: Instant,
+) -> Result<()> {
+    let duration = measurement.args.decay.duration;
+    let mut directory = DataDirectory::open(path, measurement.stop)?;
+    // A checkpoint may have come between the first walk and the opening.
+    let mut changed = true;
+    loop {
+        let left = duration.map(|time| time.saturating_sub(started.elapsed()));
+        if !sleep(measurement, left) {
+            return Ok(());
+        }
+        changed |= directory.refresh(measurement.stop)?;
+        if changed {
+            look_at_all(measurement, session, &directory, watched, started)?;
+            session.save()?;
+        }
+        changed = false;
+        if duration.is_some_and(|time| started.elapsed() >= time) {
+            return Ok(());
+        }
+    }
+}
+
+fn look_at_all(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    directory: &DataDirectory,
+    watched: &mut HashMap<u32, Watched>,
+    started: Instant,
+) -> Result<()> {
+    let t_ns = monotonic_ns();
+    let mut ids: Vec<u32> = watched.keys().copied().collect();
+    ids.sort_unstable();
+    for file_id in ids {
+        if let Some(entry) = watched.get_mut(&file_id) {
+            look_again(
+                measurement,
+                session,
+                directory,
+                file_id,
+                entry,
+                t_ns,
+                started,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// False when a signal came.
+fn sleep(measurement: &Measurement<'_>, left: Option<Duration>) -> bool {
+    let every = measurement.args.decay.every.max(SLEEP_MAX);
+    let until = Instant::now() + left.map_or(every, |left| left.min(every));
+    loop {
+        if measurement.stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        std::thread::sleep(left.min(SLEEP_MAX));
+    }
+}
+
+/// Walks a file if it has a new checkpoint.
+fn look_again(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    directory: &DataDirectory,
+    file_id: u32,
+    entry: &mut Watched,
+    t_ns: u64,
+    started: Instant,
+) -> Result<()> {
+    // Dropped meanwhile: what was seen of it stays.
+    let Ok(table) = directory.find(&entry.file) else {
+        return Ok(());
+    };
+    let newest = table
+        .config
+        .as_ref()
+        .ok()
+        .and_then(|c| c.newest_checkpoint());
+    if newest.is_none_or(|newest: &Checkpoint| newest.order == entry.latest.order) {
+        return Ok(());
+    }
+    let options = walk_options(measurement.args, measurement.stop, true);
+    let walked = match directory.walk(table, &options) {
+        Ok(walked) => walked,
+        Err(LayoutError::Interrupted) => return Err(LayoutError::Interrupted.into()),
+        Err(error) => {
+            note_failure(
+                &mut session.document,
+                "a checkpoint could not be read",
+                &error.into(),
+            );
+            return Ok(());
+        }
+    };
+    let Some(record) = record_of(session, file_id) else {
+        return Ok(());
+    };
+    let mut record = record.clone();
+    record.not_measured = None;
+    let path = directory.path().join(&entry.file);
+    measurement.recorder.fill(&mut record, &walked, &path)?;
+    let snapshot = Snapshot::of(walked, t_ns);
+    let moved = LeafChanges::between(&entry.latest.leaves, &snapshot.leaves).new_places();
+    entry.latest = snapshot;
+    let moment = moment_of(&record, t_ns, moved);
+    let layout = session.document.layout.get_or_insert_default();
+    if let Some(old) = layout.files.iter_mut().find(|f| f.file_id == file_id) {
+        *old = record;
+    }
+    note(measurement, session, entry, moment, started)
+}
+
+fn is_live(session: &Session) -> bool {
+    let layout = session.document.layout.as_ref();
+    layout.is_some_and(|layout| layout.state == DataState::Live)
+}
+
+fn record_of(session: &Session, file_id: u32) -> Option<&LayoutFile> {
+    let layout = session.document.layout.as_ref()?;
+    layout.files.iter().find(|file| file.file_id == file_id)
+}
+
+fn moment_of(file: &LayoutFile, t_ns: u64, moved_leaf_pages: u64) -> LayoutMoment {
+    let order = file.order.clone().unwrap_or_default();
+    LayoutMoment {
+        t_ns,
+        file_id: file.file_id,
+        checkpoint: file.checkpoint.clone(),
+        leaf_pages: file.leaf_pages,
+        file_bytes: file.file_bytes,
+        free_bytes: file.free_bytes,
+        contiguous_share: order.contiguous_share,
+        sequential_share: order.sequential_share,
+        seeks: order.seeks,
+        score: order.score,
+        moved_leaf_pages,
+    }
+}
+
+/// Records a moment and says it: a line on stdout, or on stderr where stdout is for JSON.
+fn note(
+    measurement: &Measurement<'_>,
+    session: &mut Session,
+    entry: &mut Watched,
+    moment: LayoutMoment,
+    started: Instant,
+) -> Result<()> {
+    entry.shares.push(moment.sequential_share);
+    let from = entry.shares.len().saturating_sub(COURSE);
+    let course = course(&entry.shares[from..], environment::has_unicode());
+    let said = record_of(session, moment.file_id)
+        .map(|file| moment_line(file, &moment, started.elapsed().as_secs_f64(), &course));
+    let layout = session.document.layout.get_or_insert_default();
+    layout.history.push(moment);
+    let Some(line) = said else { return Ok(()) };
+    if measurement.args.output.json {
+        measurement.progress.say(line);
+        Ok(())
+    } else {
+        output::print(&format!("{line}\n"))
+    }
+}
+
+/// A character for each share, 0 to 1: eighths, or digits of tenths.
+fn course(shares: &[f64], unicode: bool) -> String {
+    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const TENTHS: [char; 10] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9'];
+    let steps: &[char] = if unicode { &EIGHTHS } else { &TENTHS };
+    let step = |share: &f64| {
+        let upto = (1..steps.len()).take_while(|n| *share * steps.len() as f64 >= *n as f64);
+        steps[upto.count()]
+    };
+    shares.iter().map(step).collect()
+}
+
+/// The decay that was seen, and the leaves as they are now.
+fn finish(session: &mut Session, watched: &HashMap<u32, Watched>) -> Result<()> {
+    let layout = session.document.layout.get_or_insert_default();
+    for file in &mut layout.files {
+        let (Some(entry), Some(order)) = (watched.get(&file.file_id), &file.order) else {
+            continue;
+        };
+        let changes = LeafChanges::between(&entry.first.leaves, &entry.latest.leaves);
+        let elapsed_s = entry.latest.seconds_since(&entry.first);
+        if let Some(seen) = from_snapshots(order.contiguous_share, &changes, elapsed_s) {
+            file.decay = Some(seen);
+        }
+    }
+    let mut ids: Vec<(&u32, &Watched)> = watched.iter().collect();
+    ids.sort_unstable_by_key(|(file_id, _)| **file_id);
+    let mut writer = session.directory.leaf_writer()?;
+    for (file_id, entry) in ids {
+        write_leaves(&mut writer, *file_id, &entry.latest.leaves)?;
+    }
+    Ok(writer.finish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_course_falls_as_order_is_lost() {
+        assert_eq!(course(&[1.0, 0.6, 0.05, 0.0], true), "█▅▁▁");
+        assert_eq!(course(&[1.0, 0.6, 0.05], false), "960");
+        assert_eq!(course(&[f64::NAN, -1.0, 7.0], false), "009");
+    }
+}

@@ -1,0 +1,77 @@
+//! Key order against place in the file: one pass over the leaves counts every one of them into a
+//! grid and keeps a sample for zooming in.
+
+use std::collections::HashMap;
+
+use seekscope_run::units::format_count;
+use seekscope_run::{LayoutFile, RunError};
+
+use super::{LayoutReportInput, detailed, file_name, sentences};
+use crate::escape::shortened;
+use crate::html::figures::{LeafCollector, PhaseFigures, stride_of};
+use crate::html::points::Blobs;
+
+/// Files with a figure; the table has the others.
+const FILES_MAX: usize = 12;
+const MENU_NAME_CHARS: usize = 70;
+
+/// Counts all leaves of the files that are shown.
+pub(super) fn build(
+    input: &LayoutReportInput<'_>,
+    blobs: &mut Blobs,
+) -> Result<PhaseFigures, RunError> {
+    let shown = shown(input);
+    let leaves = shown
+        .iter()
+        .fold(0u64, |sum, f| sum.saturating_add(f.leaf_pages));
+    let stride = stride_of(usize::try_from(leaves).unwrap_or(usize::MAX));
+    let slot_of: HashMap<u32, usize> = (shown.iter().enumerate())
+        .map(|(slot, file)| (file.file_id, slot))
+        .collect();
+    let new = |file: &&LayoutFile| LeafCollector::new(file.leaf_pages, file.file_bytes, stride);
+    let mut collectors: Vec<LeafCollector> = shown.iter().map(new).collect();
+    (input.leaves)(&mut |leaf| {
+        let slot = slot_of.get(&leaf.file_id);
+        if let Some(collector) = slot.and_then(|&slot| collectors.get_mut(slot)) {
+            collector.count(leaf);
+        }
+    })?;
+    let files = shown.iter().zip(collectors).map(|(file, collector)| {
+        let label = shortened(&file_name(file), MENU_NAME_CHARS);
+        collector.figures(label, caption(file, stride), blobs)
+    });
+    Ok(PhaseFigures {
+        // The place in key order stands where a time would.
+        time_unit_s: 1.0,
+        files: files.collect(),
+    })
+}
+
+/// Named files first, then those with most to gain.
+fn shown<'a>(input: &LayoutReportInput<'a>) -> Vec<&'a LayoutFile> {
+    let Some(measurement) = input.measurement() else {
+        return Vec::new();
+    };
+    let mut files: Vec<&LayoutFile> = detailed(measurement).collect();
+    let others = measurement.files.iter();
+    let missing: Vec<&LayoutFile> = others
+        .filter(|file| !files.iter().any(|f| f.file_id == file.file_id))
+        .collect();
+    files.extend(missing);
+    files.retain(|file| file.leaf_pages > 0);
+    files.truncate(FILES_MAX);
+    files
+}
+
+fn caption(file: &LayoutFile, stride: usize) -> String {
+    let mut text = sentences::file_headline(file).unwrap_or_default();
+    text.push_str(
+        " A rising line is a file in order, noise a shuffled one, several lines are ranges that were \
+         loaded side by side.",
+    );
+    if stride > 1 {
+        let count = format_count(stride as u64);
+        text.push_str(&format!(" Zoomed in, one leaf in {count} is shown."));
+    }
+    text
+}

@@ -1,0 +1,362 @@
+//! What the figures of a file mean, in words.
+
+use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::{
+    DataState, LayoutFile, LayoutMeasurement, NameSource, OrderDecay, PredictedScan, ScanOrder,
+};
+
+use super::{file_name, free_share};
+use crate::escape::visible;
+use crate::facts::quoted;
+use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
+
+/// A scan must gain at least so much, as a ratio and in seconds, before order is worth its price.
+const GAIN_RATIO_MIN: f64 = 1.5;
+const GAIN_S_MIN: f64 = 0.2;
+/// Less free space is not worth a sentence.
+const FREE_SHARE_MIN: f64 = 0.01;
+
+/// From this score on a file counts as in order, and so on downwards.
+const WORDS: [(f64, &str); 5] = [
+    (0.95, "in order"),
+    (0.8, "nearly in order"),
+    (0.5, "partly out of order"),
+    (0.1, "mostly out of order"),
+    (0.0, "in random order"),
+];
+
+/// How well ordered a file is, by its score.
+pub fn order_word(order: &ScanOrder) -> &'static str {
+    let word = WORDS.iter().find(|(least, _)| order.score >= *least);
+    word.map_or("in random order", |(_, word)| word)
+}
+
+/// Would order make scans of this file so much faster that something should be done?
+pub fn is_worth_ordering(file: &LayoutFile) -> bool {
+    let gains = |scan: &PredictedScan| {
+        scan.now_s >= scan.ordered_s * GAIN_RATIO_MIN && saved_s(file) >= GAIN_S_MIN
+    };
+    file.predicted_scan.as_ref().is_some_and(gains)
+}
+
+/// Seconds of a cold scan that order would save; 0 where nothing was predicted.
+pub fn saved_s(file: &LayoutFile) -> f64 {
+    let scan = file.predicted_scan.as_ref();
+    scan.map_or(0.0, |scan| (scan.now_s - scan.ordered_s).max(0.0))
+}
+
+/// Seconds as people read them.
+pub fn format_s(seconds: f64) -> String {
+    format_mean_ns(seconds * 1e9)
+}
+
+/// The most important fact of all: which file costs what.
+pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
+    let measured = || {
+        measurement
+            .files
+            .iter()
+            .filter(|f| f.not_measured.is_none())
+    };
+    let worst = measured().max_by(|a, b| saved_s(a).total_cmp(&saved_s(b)))?;
+    if is_worth_ordering(worst) || measured().count() == 1 {
+        return file_headline(worst);
+    }
+    let count = measured().count();
+    let most = saved_s(worst);
+    let gain = if most >= 0.001 {
+        format!(
+            "the most that order could save a cold scan is {} ({})",
+            format_s(most),
+            file_name(worst)
+        )
+    } else {
+        "scans have nothing to gain from a better order".into()
+    };
+    Some(format!(
+        "Of {} files none is so far out of order that it matters: {gain}.",
+        format_count(count as u64)
+    ))
+}
+
+/// "shop.orders is stored in random order: a cold scan takes 31 s, in order it would take 2 s."
+pub fn file_headline(file: &LayoutFile) -> Option<String> {
+    let name = file_name(file);
+    let Some(order) = &file.order else {
+        return (file.leaf_pages > 0)
+            .then(|| format!("{name} is a single leaf: there is no order to lose."));
+    };
+    let word = order_word(order);
+    let Some(scan) = &file.predicted_scan else {
+        return Some(format!("{name} is stored {word}."));
+    };
+    let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
+    Some(if scan.now_s >= scan.ordered_s * GAIN_RATIO_MIN {
+        format!(
+            "{name} is stored {word}: a cold scan takes about {now}, in order it would take {ordered}."
+        )
+    } else {
+        format!(
+            "{name} is stored {word}: a cold scan takes about {now}, in the best order {ordered}."
+        )
+    })
+}
+
+/// What else is worth knowing about a file, a sentence each.
+pub fn about_file(file: &LayoutFile) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(order) = &file.order {
+        said.push(order_sentence(file, order));
+    }
+    said.extend(file.predicted_scan.as_ref().map(scan_sentence));
+    if free_share(file) >= FREE_SHARE_MIN {
+        said.push(format!(
+            "{} of the file ({}) are free for reuse, in {} holes, the largest {}: its next changed \
+             leaves go there.",
+            format_bytes(file.free_bytes),
+            format_share(free_share(file)),
+            format_count(file.holes),
+            format_bytes(file.largest_hole_bytes)
+        ));
+    }
+    if file.overflow_bytes > 0 {
+        said.push(format!(
+            "{} of large keys and values lie outside the leaves; a scan reads them in addition, a \
+             seek each.",
+            format_bytes(file.overflow_bytes)
+        ));
+    }
+    if let Some(extents) = file.extents.as_ref().filter(|e| e.used_for_prediction) {
+        said.push(format!(
+            "The filesystem keeps the file in {} pieces; {} of the steps that look sequential in the \
+             file are jumps on the device. The prediction counts them.",
+            format_count(extents.extents),
+            format_share(extents.broken_pairs_share)
+        ));
+    }
+    said.extend(file.decay.as_ref().map(decay_sentence));
+    said
+}
+
+fn order_sentence(file: &LayoutFile, order: &ScanOrder) -> String {
+    format!(
+        "{} of {} steps from leaf to leaf go on where the last ended or at most {} further. Seeks of a \
+         scan: {} ({} at best), one every {}.",
+        format_share(order.sequential_share),
+        format_count(file.leaf_pages.saturating_sub(1)),
+        format_bytes(order.window_bytes),
+        format_count(order.seeks),
+        format_count(order.seeks_best),
+        format_mean_bytes(order.bytes_per_seek)
+    )
+}
+
+fn scan_sentence(scan: &PredictedScan) -> String {
+    format!(
+        "Predicted for a cold scan by one reader: {} (between {} and {}), {} in order, {} after \
+         compact, which frees space but hardly changes the order.",
+        format_s(scan.now_s),
+        format_s(scan.now_low_s),
+        format_s(scan.now_high_s),
+        format_s(scan.ordered_s),
+        format_s(scan.after_compact_s)
+    )
+}
+
+fn decay_sentence(decay: &OrderDecay) -> String {
+    let moved = format_share(decay.moved_share_per_hour);
+    let half = match decay.half_life_hours {
+        None => "the order stays as it is".into(),
+        Some(hours) => format!(
+            "half of the order that is left is gone in {}",
+            hours_text(hours)
+        ),
+    };
+    format!(
+        "By {}, {moved} of the leaves move per hour: {half}. Of the steps {} have no gap now, {} after \
+         an hour, {} after a day, {} after a week.",
+        visible(&decay.basis),
+        format_share(decay.contiguous_now),
+        format_share(decay.contiguous_after_hour),
+        format_share(decay.contiguous_after_day),
+        format_share(decay.contiguous_after_week)
+    )
+}
+
+/// `20 min`, `5.2 h`, `3.1 days`.
+pub(super) fn hours_text(hours: f64) -> String {
+    match hours {
+        h if !h.is_finite() => "unknown".into(),
+        h if h < 1.0 / 60.0 => format_s(h * 3600.0),
+        h if h < 1.0 => format!("{} min", format_number(h * 60.0)),
+        h if h < 48.0 => format!("{} h", format_number(h)),
+        h if h < 365.0 * 24.0 => format!("{} days", format_number(h / 24.0)),
+        h => format!("{} years", format_times(h / 24.0 / 365.0)),
+    }
+}
+
+/// A mean of bytes, rounded.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates: a size for people, 0 where it is none"
+)]
+pub(super) fn format_mean_bytes(bytes: f64) -> String {
+    format_bytes(bytes.round() as u64)
+}
+
+/// What the directory is, and how it was found.
+pub fn about_directory(measurement: &LayoutMeasurement) -> String {
+    let path = visible(&measurement.path);
+    let version = measurement.wiredtiger_version.as_deref().map(visible);
+    let version = version.map_or(String::new(), |v| format!(", WiredTiger {v}"));
+    match measurement.state {
+        DataState::Stopped => format!("{path}{version}: no server has it open."),
+        DataState::Live => format!(
+            "{path}{version}: a server has it open; each file is seen as of its newest checkpoint."
+        ),
+        DataState::Backup => {
+            format!("{path}{version}: a hot backup, seen as of the checkpoint it was made from.")
+        }
+        DataState::LoneFile => {
+            format!("{path}: a single file, without the directory it belongs to.")
+        }
+    }
+}
+
+/// What must be known about the names and the disk, and what to do next; a sentence each.
+pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
+    let mut hints = Vec::new();
+    if measurement.files.iter().all(|file| file.leaf_pages == 0) {
+        hints.push(
+            "There is no data yet: nothing was ever written by a checkpoint. A mongod takes one every \
+             60 s."
+                .to_string(),
+        );
+        return hints;
+    }
+    match measurement.names {
+        _ if measurement.state == DataState::LoneFile => {}
+        NameSource::Catalogue => {}
+        NameSource::IndexMetadata => hints.push(
+            "The catalogue could not be read: only indexes are known by their collections.".into(),
+        ),
+        NameSource::TableNames => hints.push(table_names_hint(measurement)),
+    }
+    hints.push(disk_hint(measurement));
+    if measurement.named.is_empty() && measurement.state != DataState::LoneFile {
+        let file = measurement.files.iter().find(|f| f.leaf_pages > 0);
+        let name = file.map(|f| match &f.namespace {
+            Some(_) => file_name(f),
+            None => visible(&f.file),
+        });
+        let name = name.unwrap_or_default();
+        hints.push(format!(
+            "See one of them in detail: seekscope layout {} {}",
+            quoted(&visible(&measurement.path)),
+            quoted(&name)
+        ));
+    }
+    hints
+}
+
+/// A running server may have told what the directory does not.
+fn table_names_hint(measurement: &LayoutMeasurement) -> String {
+    let told = |file: &LayoutFile| {
+        let namespace = file.namespace.as_deref();
+        namespace.is_some_and(|name| file.file.strip_suffix(".wt") != Some(name))
+    };
+    let names = match measurement.files.iter().any(told) {
+        true => "the server was asked which table holds which collections",
+        false => "tables are shown by their own names",
+    };
+    format!(
+        "This is not a mongod's directory: {names}, and one table may hold several collections."
+    )
+}
+
+fn disk_hint(measurement: &LayoutMeasurement) -> String {
+    let disk = visible(&measurement.predicted_for);
+    if measurement.disk_measured {
+        format!("Times are predicted for the disk that was measured: {disk}.")
+    } else {
+        format!(
+            "Times are predicted for a {disk}, which was assumed, not measured: measure yours with \
+             `seekscope disk DIR` and name that run with --disk-run RUN, or choose another with \
+             --typical."
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(now_s: f64, ordered_s: f64, score: f64) -> LayoutFile {
+        LayoutFile {
+            file: "collection-1.wt".into(),
+            namespace: Some("shop.orders".into()),
+            leaf_pages: 1000,
+            order: Some(ScanOrder {
+                score,
+                ..ScanOrder::default()
+            }),
+            predicted_scan: Some(PredictedScan {
+                now_s,
+                ordered_s,
+                ..PredictedScan::default()
+            }),
+            ..LayoutFile::default()
+        }
+    }
+
+    fn headline_of(files: Vec<LayoutFile>) -> String {
+        headline(&LayoutMeasurement {
+            files,
+            ..LayoutMeasurement::default()
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn the_headline_names_what_costs_most() {
+        assert_eq!(
+            headline_of(vec![file(2.0, 1.9, 0.9), file(31.0, 2.0, 0.001)]),
+            "shop.orders is stored in random order: a cold scan takes about 31.0 s, in order it would \
+             take 2.00 s."
+        );
+        let fine = headline_of(vec![file(2.0, 1.9, 0.97), file(1.0, 1.0, 1.0)]);
+        assert!(
+            fine.starts_with("Of 2 files none") && fine.contains("100 ms"),
+            "{fine}"
+        );
+    }
+
+    #[test]
+    fn words_follow_the_score() {
+        let word = |score| {
+            order_word(&ScanOrder {
+                score,
+                ..ScanOrder::default()
+            })
+        };
+        assert_eq!(word(1.0), "in order");
+        assert_eq!(word(0.609), "partly out of order");
+        assert_eq!(word(0.015), "in random order");
+        assert_eq!(word(f64::NAN), "in random order");
+    }
+
+    #[test]
+    fn what_takes_long_and_gains_little_is_left_alone() {
+        assert!(!is_worth_ordering(&file(1000.0, 900.0, 0.5)));
+        assert!(!is_worth_ordering(&file(0.2, 0.1, 0.0)));
+        assert!(is_worth_ordering(&file(3.0, 1.0, 0.0)));
+    }
+
+    #[test]
+    fn hostile_names_are_made_visible() {
+        let mut bad = file(31.0, 2.0, 0.0);
+        bad.namespace = Some("a.\u{1b}[2J\n".into());
+        assert!(!headline_of(vec![bad]).contains(['\u{1b}', '\n']));
+    }
+}

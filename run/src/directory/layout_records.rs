@@ -1,0 +1,77 @@
+//! Leaf pages in key order: `layout.parquet`.
+
+use super::RunDirectory;
+use crate::parquet_file::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
+use crate::{LeafRecord, RunError};
+
+const LAYOUT: &str = "layout.parquet";
+
+impl RunDirectory {
+    /// Where the leaves of all files go, file by file, in key order. They take the place of those
+    /// that an earlier writer left once [`LeafWriter::finish`] is called; until then, and when the
+    /// process is killed, what was there stays.
+    pub fn leaf_writer(&self) -> Result<LeafWriter<'_>, RunError> {
+        let new = self.path_of_new(LAYOUT);
+        let rows = LayoutParquetWriter::create(&new).map_err(RunError::write(&new))?;
+        Ok(LeafWriter {
+            directory: self,
+            rows,
+            pending: Vec::with_capacity(LEAVES_PER_GROUP),
+        })
+    }
+
+    /// Passes the leaves of one file, or of all, on in the order in which they were written. None
+    /// where there is no `layout.parquet`.
+    pub fn for_each_leaf(
+        &self,
+        file_id: Option<u32>,
+        mut each: impl FnMut(&LeafRecord),
+    ) -> Result<(), RunError> {
+        let path = self.path.join(LAYOUT);
+        if !path.exists() {
+            return Ok(());
+        }
+        let wanted = |leaf: &&LeafRecord| file_id.is_none_or(|id| id == leaf.file_id);
+        read_layout(&path, |leaves| {
+            leaves.iter().filter(wanted).for_each(&mut each);
+        })
+        .map_err(RunError::damaged(&path))
+    }
+}
+
+/// Takes leaves; see [`RunDirectory::leaf_writer`]. Holds one row group of them in memory.
+pub struct LeafWriter<'a> {
+    directory: &'a RunDirectory,
+    rows: LayoutParquetWriter,
+    pending: Vec<LeafRecord>,
+}
+
+impl LeafWriter<'_> {
+    /// Appends a leaf.
+    pub fn leaf(&mut self, leaf: LeafRecord) -> Result<(), RunError> {
+        self.pending.push(leaf);
+        if self.pending.len() == LEAVES_PER_GROUP {
+            self.write_pending()?;
+        }
+        Ok(())
+    }
+
+    /// Brings everything to the disk, in the place of what was there.
+    pub fn finish(mut self) -> Result<(), RunError> {
+        self.write_pending()?;
+        let path = self.directory.path.join(LAYOUT);
+        self.rows.finish().map_err(RunError::write(&path))?;
+        self.directory.put_in_place(LAYOUT)
+    }
+
+    fn write_pending(&mut self) -> Result<(), RunError> {
+        if !self.pending.is_empty() {
+            let path = self.directory.path.join(LAYOUT);
+            self.rows
+                .write_group(&self.pending)
+                .map_err(RunError::write(&path))?;
+            self.pending.clear();
+        }
+        Ok(())
+    }
+}
