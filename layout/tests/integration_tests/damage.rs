@@ -71,7 +71,7 @@ impl Original {
             }
             Damage::Noise => {
                 let end = start + 1 + below(random, length);
-                bytes[start..end].fill_with(|| below(random, 256) as u8);
+                bytes[start..end].fill_with(|| below(random, 256).to_le_bytes()[0]);
             }
             Damage::Zeros => bytes[start..].fill(0),
             Damage::CutShort => bytes.truncate(start),
@@ -118,7 +118,7 @@ fn forge(block: &mut [u8], random: &mut SplitMix64) {
             0 => 16 + below(random, 12),
             _ => HEADER + below(random, used - HEADER),
         };
-        block[at] = below(random, 256) as u8;
+        block[at] = below(random, 256).to_le_bytes()[0];
     }
     let at = block.len() - 4;
     block[at..].fill(0);
