@@ -59,7 +59,7 @@ fn table(pairs: &[PairedFiles<'_>]) -> Table {
     let mut table = Table::new(
         1,
         &[
-            "collection or index",
+            "name",
             "size",
             "leaves",
             "score",
