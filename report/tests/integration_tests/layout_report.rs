@@ -17,7 +17,7 @@ fn joined(text: &str) -> String {
 
 fn widest(text: &str) -> usize {
     let widths = text.lines().map(|line| line.trim_end().chars().count());
-    widths.max().unwrap()
+    widths.max().unwrap_or(0)
 }
 
 #[test]
