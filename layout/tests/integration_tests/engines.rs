@@ -67,7 +67,9 @@ impl Engine {
                         .arg(format!("file:{file}")))
                 })
                 .collect(),
-            Self::V11_2 | Self::V11_3 => run(&mut self.script("verify.py", copy.path())),
+            Self::V11_2 | Self::V11_3 => run(self
+                .script("verify.py", copy.path())
+                .arg("dump_address,dump_layout")),
         };
         parse(&text)
     }

@@ -1,8 +1,9 @@
 """What the engine itself says of the files of a data directory, printed as it prints it.
 
-    verify.py DIRECTORY [FILE...]
+    verify.py DIRECTORY WHAT [FILE...]
 
-Opening a directory writes to it, so this is for a copy.
+WHAT is "dump_address", "dump_layout" or both with a comma. Opening a directory writes to it, so this
+is for a copy.
 """
 
 import pathlib
@@ -10,8 +11,8 @@ import sys
 
 import wiredtiger
 
-directory = pathlib.Path(sys.argv[1])
-files = sys.argv[2:] or sorted(
+directory, what = pathlib.Path(sys.argv[1]), sys.argv[2]
+files = sys.argv[3:] or sorted(
     path.name
     for path in directory.glob("*.wt")
     if not path.name.startswith("WiredTiger")
@@ -19,5 +20,5 @@ files = sys.argv[2:] or sorted(
 connection = wiredtiger.wiredtiger_open(str(directory))
 session = connection.open_session()
 for file in files:
-    session.verify(f"file:{file}", "dump_address,dump_layout")
+    session.verify(f"file:{file}", what)
 connection.close()
