@@ -40,12 +40,12 @@ describe("a report of a layout of 20,000 leaves a collection", () => {
     assert.match(await chart.locator("output").textContent(), /^20,000 leaves, one mark each/);
     assert.equal((await view(chart)).x1, LEAVES);
     await drag(chart, [0.2, 0.2], [0.4, 0.8]);
-    await chart.locator("output", { hasText: /^4,\d{3} leaves/ }).waitFor();
+    await chart.locator("output", { hasText: /^(3,9|4,0)\d\d leaves/ }).waitFor();
     assert.equal(await page.locator('figure[data-kind="latency"]').count(), 0);
   });
 
   test("draws how the order went on, runs and gaps", async () => {
-    for (const [id, lines] of [["chart-history", 1], ["chart-runs", 1], ["chart-gaps", 1]]) {
+    for (const [id, lines] of [["chart-history", 1], ["chart-runs", 3], ["chart-gaps", 3]]) {
       const counts = await drawnColours(page, id);
       assert.equal(counts.filter((count) => count > 50).length, lines, `${id}: ${counts}`);
     }

@@ -1,6 +1,11 @@
 //! A made-up layout: a collection in order, one that was shuffled by updates, an index, a table that
 //! is empty, and a shuffled one that was watched.
 
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "made-up numbers, all small"
+)]
+
 use std::collections::HashMap;
 
 use seekscope_report::layout::{LayoutReportInput, TerminalOptions, html, terminal};
@@ -149,7 +154,8 @@ fn file(file_id: u32, namespace: &str, leaf_pages: u64, score: f64) -> LayoutFil
 
 fn order(leaf_pages: u64, leaf_bytes: u64, score: f64) -> ScanOrder {
     // Made up, and small.
-    let seeks = 1 + leaf_pages / 100 * (100 - (score * 100.0) as u64);
+    let out_of_order = 100 - (score * 100.0) as u64;
+    let seeks = (1 + leaf_pages / 100 * out_of_order).min(leaf_pages);
     ScanOrder {
         window_bytes: 131_072,
         contiguous_share: score,

@@ -59,15 +59,7 @@ fn table(pairs: &[PairedFiles<'_>]) -> Table {
     let mut table = Table::new(
         1,
         &[
-            "collection or index",
-            "size",
-            "leaves",
-            "score",
-            "per seek",
-            "free",
-            "scan",
-            "in order",
-            "moved",
+            "name", "size", "leaves", "score", "per seek", "free", "scan", "in order", "moved",
         ],
     );
     for pair in pairs {

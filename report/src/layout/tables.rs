@@ -23,7 +23,7 @@ pub(super) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Tab
     };
     let decays = measured().any(|file| file.decay.is_some());
     let mut columns = vec![
-        "collection or index",
+        "name",
         "size",
         "leaves",
         "score",
