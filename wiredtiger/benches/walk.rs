@@ -60,8 +60,8 @@ fn main() {
             "{} leaves, {} internal pages of {} bytes, depth {}: \
              {seconds:.3} s, {cpu_seconds:.3} s of a processor ({:.1} million leaves/s), {peak_mb} MB at the most",
             tree.leaves.len(),
-            tree.internal_pages,
-            tree.internal_bytes / tree.internal_pages,
+            tree.internal.len(),
+            tree.internal_bytes() / tree.internal.len() as u64,
             tree.depth,
             LEAVES as f64 / cpu_seconds / 1e6,
         );

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
 use seekscope_layout::order::scan_order;
-use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
+use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{LayoutFile, OrderDecay};
 use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
@@ -38,7 +38,11 @@ impl Recorder {
             return Ok(());
         }
         let map = DeviceMap::read(path).ok();
-        let mut options = ScanOptions::with_memory(self.memory_bytes);
+        let mut options = ScanOptions {
+            reader_ns_per_byte: engine_ns_per_byte(walked.compressor),
+            internal: &walked.tree.internal,
+            ..ScanOptions::with_memory(self.memory_bytes)
+        };
         // Nothing has a place yet where the file was written a moment ago.
         if let Some(map) = map.as_ref().filter(|map| !map.extents().is_empty()) {
             let mut extents = map.summary(leaves, WINDOW_BYTES);
@@ -90,8 +94,8 @@ fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     file.leaf_pages = read().count() as u64;
     file.leaf_bytes = read().map(|leaf| u64::from(leaf.length)).sum();
     file.deleted_leaf_pages = tree.leaves.len() as u64 - file.leaf_pages;
-    file.internal_pages = tree.internal_pages;
-    file.internal_bytes = tree.internal_bytes;
+    file.internal_pages = tree.internal.len() as u64;
+    file.internal_bytes = tree.internal_bytes();
     file.depth = tree.depth;
     file.overflow_bytes = walked.overflow_bytes;
     file.pinned_bytes = walked.pinned_bytes;

@@ -274,10 +274,10 @@ fn a_large_tree_costs_a_thousandth_and_is_read_once() {
         .collect();
     assert_eq!(leaves(&walked), expected);
     assert_eq!(
-        (walked.tree.depth, walked.tree.internal_pages),
+        (walked.tree.depth, walked.tree.internal.len()),
         (4, 437 + 3 + 1)
     );
-    assert_eq!(walked.reads, walked.tree.internal_pages);
+    assert_eq!(walked.reads, walked.tree.internal.len() as u64);
     assert!(walked.bytes_read * 1000 < walked.file_bytes);
     // Nothing has changed since, and a walk that keeps nothing takes up what was kept.
     let again = directory.walk(table, &keeping).unwrap();

@@ -120,7 +120,7 @@ fn assert_accounts(name: &str, walked: &WalkedFile) {
         .iter()
         .map(|leaf| u64::from(leaf.length))
         .sum();
-    let tree = leaves + walked.tree.internal_bytes;
+    let tree = leaves + walked.tree.internal_bytes();
     let root = cookie.root.unwrap().length;
     assert_eq!(tree, cookie.checkpoint_bytes + u64::from(root), "{name}");
     let lists = [cookie.alloc, cookie.avail, cookie.discard];

@@ -53,7 +53,7 @@ fn a_sound_tree_is_walked() {
     let offsets: Vec<u64> = tree.leaves.iter().map(|leaf| leaf.offset).collect();
     assert_eq!(offsets.len(), 1_000);
     assert!(offsets.is_sorted());
-    assert_eq!((tree.internal_pages, tree.depth), (143 + 21 + 3 + 1, 5));
+    assert_eq!((tree.internal.len(), tree.depth), (143 + 21 + 3 + 1, 5));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_root_may_be_a_leaf() {
         .finish()
         .unwrap();
     assert_eq!(
-        (tree.leaves.len(), tree.depth, tree.internal_pages),
+        (tree.leaves.len(), tree.depth, tree.internal.len()),
         (1, 1, 0)
     );
     let rows = walk(&blocks, root, Visit::Rows).unwrap().rows().unwrap();

@@ -177,6 +177,7 @@ fn predict(model: &DeviceModel, table: &Table, warm_s: f64) -> PredictedScan {
     let memory_bytes = rustix::system::sysinfo().totalram;
     let options = ScanOptions {
         reader_ns_per_byte: own_ns_per_byte.max(0.0),
+        internal: &table.walked.tree.internal,
         extents: table.extents.extents(),
         ..ScanOptions::with_memory(memory_bytes)
     };
