@@ -56,11 +56,11 @@ pub struct WalkedFile {
     pub compressor: Compressor,
     /// At that checkpoint.
     pub file_bytes: u64,
-    /// Large keys and values outside the leaves. This and the next are 0 also where they are unknown,
-    /// because the checkpoint's sums are (a lone file of MongoDB up to 4.0) or contradict the tree.
-    pub overflow_bytes: u64,
+    /// Large keys and values outside the leaves. This and the next are `None` where the checkpoint's
+    /// sums are unknown (a lone file of MongoDB up to 4.0) or contradict the tree.
+    pub overflow_bytes: Option<u64>,
     /// What nothing else explains: blocks that an older checkpoint holds.
-    pub pinned_bytes: u64,
+    pub pinned_bytes: Option<u64>,
     /// Asked of the file, in how many reads, all attempts together; the metadata is not counted.
     pub bytes_read: u64,
     pub reads: u64,
@@ -127,8 +127,8 @@ pub(crate) fn walk_checkpoint(
         allocation_bytes: format.allocation_bytes,
         compressor: format.compressor,
         file_bytes,
-        overflow_bytes: 0,
-        pinned_bytes: 0,
+        overflow_bytes: Some(0),
+        pinned_bytes: Some(0),
         bytes_read: 0,
         reads: 0,
         restarts: 0,
@@ -146,8 +146,8 @@ pub(crate) fn walk_checkpoint(
         free = list.map_err(|source| reader.block_error(source))?;
     }
     let bytes = Accounting::of(&cookie, format.allocation_bytes, &walked.tree, &free);
-    walked.overflow_bytes = bytes.overflow_bytes.unwrap_or_default();
-    walked.pinned_bytes = bytes.pinned_bytes.unwrap_or_default();
+    walked.overflow_bytes = bytes.overflow_bytes;
+    walked.pinned_bytes = bytes.pinned_bytes;
     walked.free = free.extents;
     Ok(walked)
 }

@@ -99,14 +99,14 @@ pub struct LayoutFile {
     pub depth: u32,
     /// Leaves that a truncation removed but whose blocks are still there; a scan skips them.
     pub deleted_leaf_pages: u64,
-    /// Large keys and values outside the leaves.
-    pub overflow_bytes: u64,
+    /// Large keys and values outside the leaves; `None` where unknown.
+    pub overflow_bytes: Option<u64>,
     /// Free for reuse inside the file, the number of such holes, and the largest.
     pub free_bytes: u64,
     pub holes: u64,
     pub largest_hole_bytes: u64,
-    /// What none of the above explains: blocks that an older checkpoint holds.
-    pub pinned_bytes: u64,
+    /// What none of the above explains: blocks that an older checkpoint holds; `None` where unknown.
+    pub pinned_bytes: Option<u64>,
 
     /// Asked of the file to find all this out, and in how many reads.
     pub bytes_read: u64,

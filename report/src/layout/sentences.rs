@@ -119,11 +119,11 @@ pub fn about_file(file: &LayoutFile) -> Vec<String> {
             format_bytes(file.largest_hole_bytes)
         ));
     }
-    if file.overflow_bytes > 0 {
+    if let Some(overflow_bytes) = file.overflow_bytes.filter(|bytes| *bytes > 0) {
         said.push(format!(
             "{} of large keys and values lie outside the leaves; a scan reads them in addition, a \
              seek each.",
-            format_bytes(file.overflow_bytes)
+            format_bytes(overflow_bytes)
         ));
     }
     if let Some(extents) = file.extents.as_ref().filter(|e| e.used_for_prediction) {

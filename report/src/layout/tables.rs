@@ -168,7 +168,7 @@ fn space_facts(file: &LayoutFile) -> Vec<Fact> {
         ("Large keys and values outside leaves", file.overflow_bytes),
         ("Held by other checkpoints", file.pinned_bytes),
     ] {
-        facts.extend(sized(bytes).map(|text| (name, Some(text))));
+        facts.extend(bytes.and_then(sized).map(|text| (name, Some(text))));
     }
     if let Some(documents) = file.documents {
         let bytes = file.document_bytes.unwrap_or(0) / documents.max(1);
