@@ -62,7 +62,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.record.output.quiet))?;
             runtime()?.block_on(trace::run(*args, arguments))
         }
-        Command::Layout(args) => runtime()?.block_on(layout::run(*args, arguments)),
+        Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),

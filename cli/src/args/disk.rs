@@ -69,6 +69,9 @@ pub struct PlaceArgs {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArgs,
+    /// False where the measurement is a part of another command, which shows its own results.
+    #[arg(skip = true)]
+    pub shown: bool,
 }
 
 #[derive(Debug, Args)]
@@ -97,6 +100,30 @@ pub struct SurveyArgs {
     pub buffered: bool,
     #[command(flatten)]
     pub place: PlaceArgs,
+}
+
+impl SurveyArgs {
+    /// The quick survey as a part of another command.
+    pub fn within(directory: PathBuf, budget: Duration, output: OutputArgs) -> Self {
+        Self {
+            directory,
+            profile: ProfileName::Quick,
+            budget: Some(budget),
+            sustained_for: Duration::ZERO,
+            engine: None,
+            buffered: false,
+            place: PlaceArgs {
+                size: None,
+                read_existing: None,
+                next_to_database: false,
+                emulate_disk: None,
+                seed: 1,
+                out: None,
+                output,
+                shown: false,
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

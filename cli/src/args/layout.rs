@@ -54,8 +54,15 @@ pub struct LayoutArgs {
 #[command(next_help_heading = "Which disk scans are predicted for")]
 pub struct ScanDiskArgs {
     /// A run of `seekscope disk` on the data's disk
-    #[arg(long, value_name = "RUN", conflicts_with = "typical")]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["typical", "measure_disk"])]
     pub disk_run: Option<PathBuf>,
+    /// Measure the disk that holds this folder first, as `seekscope disk DIR` does: in a file of its own
+    /// there, which it removes
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["typical", "watch"])]
+    pub measure_disk: Option<PathBuf>,
+    /// How long that may take
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = parse_duration, requires = "measure_disk")]
+    pub measure_for: Duration,
     /// A typical disk [default: what the data's disk looks most like]
     #[arg(long, value_name = "DISK", value_enum)]
     pub typical: Option<TypicalDiskName>,

@@ -49,7 +49,7 @@ pub enum Command {
 }
 
 /// How results are shown; the same for every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Copy, Args)]
 pub struct OutputArgs {
     /// Print one JSON document on stdout instead of tables
     #[arg(long)]

@@ -138,6 +138,9 @@ fn show(session: &mut Session, args: &PlaceArgs, progress: Progress) -> Result<(
         return Ok(());
     }
     let results = Results::derive(session)?;
+    if !args.shown {
+        return Ok(());
+    }
     results.show(session, &args.output, progress)
 }
 

@@ -12,6 +12,7 @@ mod survey;
 pub use measurement::held_back;
 pub use place::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
 pub use results::{Results, load_model};
+pub use survey::run as survey;
 
 use anyhow::Result;
 
@@ -21,7 +22,10 @@ use crate::environment::Environment;
 /// Runs the command.
 pub async fn run(args: &DiskArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
     match &args.verb {
-        None => survey::run(&args.survey, environment, arguments).await,
+        None => {
+            survey::run(&args.survey, environment, arguments).await?;
+            Ok(())
+        }
         Some(DiskVerb::Run(job)) => job::run(job, environment, arguments).await,
         Some(DiskVerb::Predict(prediction)) => predict::run(prediction),
     }

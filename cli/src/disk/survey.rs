@@ -26,12 +26,12 @@ const BUDGET_QUICK: Duration = Duration::from_secs(90);
 /// Part of the budget that filling the file may take.
 const FILL_SHARE: f64 = 0.17;
 
-/// Runs the command.
+/// Runs the command. The session is given back.
 pub async fn run(
     args: &SurveyArgs,
     environment: &Environment,
     arguments: Vec<String>,
-) -> Result<()> {
+) -> Result<Session> {
     let place = Place::check(&args.directory, &args.place, EXTRA_BYTES)?;
     check(args, &place)?;
     let progress = Progress::new(args.place.output.quiet);
@@ -63,8 +63,7 @@ pub async fn run(
         }
         survey(session, place, &options, progress, cancel)
     };
-    measurement::run(&args.place, place, arguments, profile, environment, measure).await?;
-    Ok(())
+    measurement::run(&args.place, place, arguments, profile, environment, measure).await
 }
 
 /// Refuses what a survey can say nothing of, before anything is made.

@@ -18,6 +18,7 @@ use seekscope_run::{
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
 
+use super::is_interruption;
 use super::place::Place;
 use super::record::{Recorder, scanned};
 use super::scan_disk::ScanDisk;
@@ -103,13 +104,12 @@ impl<'a> Measurement<'a> {
                         .collect::<Result<_, _>>()?,
                 };
                 let (leaves, outcome) = self.tables(session, directory, &tables, names);
-                match (outcome, self.args.decay.watch) {
-                    (Ok(()), true) => {
-                        let files = tables.iter().map(|t| t.file.clone()).collect();
-                        watch::follow(&self, session, self.place.path(), files, leaves)
-                    }
-                    (outcome, _) => outcome,
+                let goes_on = !outcome.as_ref().is_err_and(is_interruption);
+                if self.args.decay.watch && goes_on {
+                    let files = tables.iter().map(|t| t.file.clone()).collect();
+                    watch::follow(&self, session, self.place.path(), files, leaves)?;
                 }
+                outcome
             }
         }
     }

@@ -25,7 +25,9 @@ use anyhow::{Context, Result};
 use seekscope_layout::LayoutError;
 use seekscope_run::{HostFacts, Outcome};
 
-use crate::args::LayoutArgs;
+use crate::args::{LayoutArgs, SurveyArgs};
+use crate::disk;
+use crate::environment::Environment;
 use crate::exit::{Interrupted, message_of};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -36,7 +38,16 @@ use scan_disk::ScanDisk;
 use since::Since;
 
 /// Runs the command.
-pub async fn run(args: LayoutArgs, arguments: Vec<String>) -> Result<()> {
+pub async fn run(
+    mut args: LayoutArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    if let Some(directory) = args.disk.measure_disk.take() {
+        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
+        let session = disk::survey(&survey, environment, arguments.clone()).await?;
+        args.disk.disk_run = Some(session.directory.path().to_path_buf());
+    }
     let mut signals = Signals::catch();
     let progress = Progress::new(args.output.quiet);
     let whereabouts = Whereabouts::find(&args, progress).await?;

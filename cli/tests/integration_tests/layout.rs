@@ -111,6 +111,34 @@ fn files_of_real_mongods_are_found_named_and_listed() {
 }
 
 #[test]
+fn scans_are_predicted_for_a_disk_that_is_measured_first() {
+    let bench = Bench::new();
+    let (data, _) = unpack(&bench, "snappy42");
+    let target = bench.target();
+    let disk = target.to_str().unwrap();
+    let measured = [
+        "--out",
+        "run",
+        "--measure-disk",
+        disk,
+        "--measure-for",
+        "10s",
+    ];
+    let document = json(&mut layout(&bench, &data, &measured));
+    assert_valid("layout", &document);
+    assert_eq!(document["summary"]["disk_measured"], true);
+    let runs = bench.path("seekscope-runs").read_dir().unwrap();
+    let runs: Vec<_> = runs.flatten().map(|entry| entry.path()).collect();
+    assert_eq!(runs.len(), 1, "the survey's own run: {runs:?}");
+    // The same from that run, named.
+    let named = ["--out", "again", "--disk-run", runs[0].to_str().unwrap()];
+    let again = json(&mut layout(&bench, &data, &named));
+    let of = |document: &Value| document["summary"]["files"][0]["predicted_scan_s"].clone();
+    assert_eq!(of(&again), of(&document));
+    assert_eq!(target.read_dir().unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
 fn leaves_are_wiredtigers_own_by_every_name() {
     let bench = Bench::new();
     let (data, truth) = unpack(&bench, "zlib_dirs");

@@ -282,8 +282,8 @@ fn disk_hint(measurement: &LayoutMeasurement) -> String {
     } else {
         format!(
             "Times are predicted for a {disk}, which was assumed, not measured: measure yours with \
-             `seekscope disk DIR` and name that run with --disk-run RUN, or choose another with \
-             --typical."
+             --measure-disk DIR, name a run of `seekscope disk` with --disk-run RUN, or choose another \
+             with --typical."
         )
     }
 }
