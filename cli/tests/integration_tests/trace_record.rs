@@ -249,7 +249,6 @@ fn a_flight_recorder_writes_down_the_last_moments_when_told() {
     let bench = Bench::new();
     let path = data_file(&bench);
     let reader = Reader::start(&path);
-    let programs = loaded_programs();
     let own = std::process::id().to_string();
     let mut child = bench
         .seekscope(&[
@@ -267,7 +266,9 @@ fn a_flight_recorder_writes_down_the_last_moments_when_told() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until(|| loaded_programs() > programs);
+    // Programs are loaded once to see whether they load; a phase has begun when they run.
+    let run = bench.path("run");
+    until(|| run.join("run.json").exists() && run_document(&run)["phases"][0].is_object());
     let spool = bench.path("run/io.spool");
     let spooled = || fs::metadata(&spool).map_or(0, |spool| spool.len());
     std::thread::sleep(Duration::from_millis(1500));
