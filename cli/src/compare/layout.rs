@@ -1,17 +1,21 @@
 //! Two layouts: files matched by namespace and index, and how many leaves moved between them.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
 use seekscope_layout::decay::LeafChanges;
 use seekscope_report::layout::{LayoutComparison, PairedFiles, comparison_terminal};
 use seekscope_run::{LayoutFile, RunDirectory, RunDocument};
+use seekscope_wiredtiger::Leaf;
 use serde_json::{Value, json};
 
 use crate::args::CompareArgs;
-use crate::layout::{file_summary, layout_of, leaves_of};
+use crate::layout::{file_summary, layout_of, leaves_by_file};
 use crate::output;
 use crate::progress::Progress;
 
 type Run = (RunDirectory, RunDocument);
+type Leaves = HashMap<u32, Vec<Leaf>>;
 
 /// Prints both beside one another, or as JSON.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
@@ -36,16 +40,17 @@ fn pairs<'a>(first: &'a Run, second: &'a Run, args: &CompareArgs) -> Result<Vec<
     // What one of them was not asked for is not missing there.
     let partial = !before.named.is_empty() || !after.named.is_empty();
     let (before, after) = (&before.files, &after.files);
+    let leaves = (
+        leaves_by_file(&first.0, |_| true)?,
+        leaves_by_file(&second.0, |_| true)?,
+    );
     let mut pairs = Vec::new();
     for old in before {
         let new = after.iter().find(|new| key(new) == key(old));
         pairs.push(PairedFiles {
             first: Some(old),
             second: new,
-            moved_leaf_pages: match new {
-                Some(new) => moved((&first.0, old), (&second.0, new))?,
-                None => None,
-            },
+            moved_leaf_pages: new.and_then(|new| moved((&leaves.0, old), (&leaves.1, new))),
         });
     }
     let only_after = after
@@ -81,18 +86,14 @@ fn change_s(pair: &PairedFiles<'_>) -> f64 {
 }
 
 /// Leaves of another file, as another member's, were never moved to where they are.
-fn moved(
-    first: (&RunDirectory, &LayoutFile),
-    second: (&RunDirectory, &LayoutFile),
-) -> Result<Option<u64>> {
+fn moved(first: (&Leaves, &LayoutFile), second: (&Leaves, &LayoutFile)) -> Option<u64> {
     if first.1.file != second.1.file || first.1.leaf_pages == 0 || second.1.leaf_pages == 0 {
-        return Ok(None);
+        return None;
     }
-    let (before, after) = (leaves_of(first.0, first.1)?, leaves_of(second.0, second.1)?);
-    if before.is_empty() || after.is_empty() {
-        return Ok(None);
-    }
-    Ok(Some(LeafChanges::between(&before, &after).new_places()))
+    // None are there where the run was killed before it had written them.
+    let before = first.0.get(&first.1.file_id)?;
+    let after = second.0.get(&second.1.file_id)?;
+    Some(LeafChanges::between(before, after).new_places())
 }
 
 fn document(first: &Run, second: &Run, pairs: &[PairedFiles<'_>]) -> Value {

@@ -136,7 +136,7 @@ impl<'a> Measurement<'a> {
             file: name.to_string_lossy().into_owned(),
             ..LayoutFile::default()
         };
-        self.recorder.fill(&mut file, &walked, path)?;
+        self.recorder.fill(&mut file, &walked, path);
         if walked.source == TreeSource::Orphan {
             session.limit(Limitation {
                 what: "which of the file's trees is the present one is a guess, and so is what is free".into(),
@@ -195,7 +195,7 @@ impl<'a> Measurement<'a> {
             let path = directory.path().join(&table.file);
             match directory.walk(table, &options) {
                 Ok(walked) => {
-                    self.recorder.fill(&mut file, &walked, &path)?;
+                    self.recorder.fill(&mut file, &walked, &path);
                     write_leaves(&mut writer, file_id, &walked.tree.leaves)?;
                     if self.args.decay.watch {
                         kept.insert(file_id, walked);

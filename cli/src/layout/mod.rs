@@ -15,7 +15,7 @@ mod summary;
 mod watch;
 
 pub use results::Results;
-pub use since::{layout_of, leaves_of};
+pub use since::{layout_of, leaves_by_file};
 pub use summary::file as file_summary;
 
 use std::path::Path;

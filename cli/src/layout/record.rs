@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
 use seekscope_layout::order::scan_order;
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
@@ -30,12 +29,12 @@ pub struct Recorder {
 
 impl Recorder {
     /// Fills in what a walk over the file at `path` found. `file` has its names already.
-    pub fn fill(&self, file: &mut LayoutFile, walked: &WalkedFile, path: &Path) -> Result<()> {
+    pub fn fill(&self, file: &mut LayoutFile, walked: &WalkedFile, path: &Path) {
         count(file, walked);
         let leaves = &walked.tree.leaves;
         file.order = scan_order(leaves, WINDOW_BYTES);
         if file.leaf_pages == 0 {
-            return Ok(());
+            return;
         }
         let map = DeviceMap::read(path).ok();
         let mut options = ScanOptions {
@@ -54,30 +53,22 @@ impl Recorder {
         }
         let predicted = predict_scan(&self.disk.model, leaves, file.file_bytes, &options);
         file.predicted_scan = Some(predicted);
-        file.decay = self.decay(file, leaves)?;
-        Ok(())
+        file.decay = self.decay(file, leaves);
     }
 
-    fn decay(&self, file: &LayoutFile, leaves: &[Leaf]) -> Result<Option<OrderDecay>> {
-        let Some(order) = &file.order else {
-            return Ok(None);
-        };
+    fn decay(&self, file: &LayoutFile, leaves: &[Leaf]) -> Option<OrderDecay> {
+        let order = file.order.as_ref()?;
         if let Some(updates) = self.updates_per_hour {
             // Updates of documents touch an index only where they change its keys.
-            return Ok(file.index.is_none().then(|| {
+            return file.index.is_none().then(|| {
                 let basis = format!("--updates-per-hour {updates}");
                 from_update_rate(order.contiguous_share, file.leaf_pages, updates, basis)
-            }));
+            });
         }
-        let former = match &self.since {
-            Some(since) => since.file(&file.file)?,
-            None => None,
-        };
-        Ok(former.and_then(|former| {
-            let elapsed_s = file.checkpoint_time_s.saturating_sub(former.time_s) as f64;
-            let changes = LeafChanges::between(&former.leaves, leaves);
-            from_snapshots(order.contiguous_share, &changes, elapsed_s)
-        }))
+        let former = self.since.as_ref()?.file(&file.file)?;
+        let elapsed_s = file.checkpoint_time_s.saturating_sub(former.time_s) as f64;
+        let changes = LeafChanges::between(former.leaves, leaves);
+        from_snapshots(order.contiguous_share, &changes, elapsed_s)
     }
 }
 

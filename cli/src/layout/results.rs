@@ -8,7 +8,7 @@ use seekscope_layout::strip::Strip;
 use seekscope_report::layout::{LayoutReportInput, TerminalOptions, detailed, html, terminal};
 use seekscope_run::{LeafRecord, RunError};
 
-use super::since::leaves_of;
+use super::since::leaves_by_file;
 use super::{findings, summary};
 use crate::args::OutputArgs;
 use crate::environment;
@@ -32,9 +32,12 @@ impl Results {
     pub fn derive(session: &mut Session) -> Result<Self> {
         let mut strips = HashMap::new();
         if let Some(layout) = &session.document.layout {
-            for file in detailed(layout).take(STRIPS) {
-                let leaves = leaves_of(&session.directory, file)?;
-                let strip = Strip::of(&leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
+            let drawn: Vec<_> = detailed(layout).take(STRIPS).collect();
+            let is_drawn = |file_id| drawn.iter().any(|file| file.file_id == file_id);
+            let leaves = leaves_by_file(&session.directory, is_drawn)?;
+            for file in &drawn {
+                let leaves = leaves.get(&file.file_id).map_or(&[][..], Vec::as_slice);
+                let strip = Strip::of(leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
                 strips.insert(file.file_id, strip.drawing());
             }
             let findings = findings::findings(layout);
@@ -52,7 +55,7 @@ impl Results {
 
     fn with_input<T>(&self, session: &Session, show: impl FnOnce(LayoutReportInput<'_>) -> T) -> T {
         let leaves = |each: &mut dyn FnMut(&LeafRecord)| -> Result<(), RunError> {
-            session.directory.for_each_leaf(None, each)
+            session.directory.for_each_leaf(|_| true, each)
         };
         show(LayoutReportInput {
             document: &session.document,

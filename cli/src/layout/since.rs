@@ -1,28 +1,29 @@
 //! An earlier run of the same data, as the first of two snapshots.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{LayoutFile, LayoutMeasurement, RunDirectory, RunDocument};
+use seekscope_run::{LayoutMeasurement, RunDirectory, RunDocument};
 use seekscope_wiredtiger::{Leaf, LeafKind};
 
 use crate::exit::Usage;
 
 /// See the module.
 pub struct Since {
-    directory: RunDirectory,
     document: RunDocument,
+    leaves: HashMap<u32, Vec<Leaf>>,
 }
 
 /// A file as it was.
-pub struct FormerFile {
-    pub leaves: Vec<Leaf>,
+pub struct FormerFile<'a> {
+    pub leaves: &'a [Leaf],
     /// Unix time of its checkpoint, or of the run where that is not known.
     pub time_s: u64,
 }
 
 impl Since {
-    /// Opens the run.
+    /// Reads the run.
     pub fn load(run: &Path) -> Result<Self> {
         let (directory, document) = RunDirectory::open(run)?;
         if document.layout.is_none() {
@@ -30,33 +31,37 @@ impl Since {
             return Err(Usage(why).into());
         }
         Ok(Self {
-            directory,
+            leaves: leaves_by_file(&directory, |_| true)?,
             document,
         })
     }
 
     /// The file of that name in it.
-    pub fn file(&self, file: &str) -> Result<Option<FormerFile>> {
-        let layout = self.document.layout.as_ref();
-        let former = layout.and_then(|l| l.files.iter().find(|f| f.file == file));
-        let Some(former) = former.filter(|f| f.not_measured.is_none()) else {
-            return Ok(None);
-        };
-        Ok(Some(FormerFile {
-            leaves: leaves_of(&self.directory, former)?,
+    pub fn file(&self, file: &str) -> Option<FormerFile<'_>> {
+        let layout = self.document.layout.as_ref()?;
+        let former = layout.files.iter().find(|f| f.file == file)?;
+        if former.not_measured.is_some() {
+            return None;
+        }
+        let leaves = self.leaves.get(&former.file_id);
+        Some(FormerFile {
+            leaves: leaves.map_or(&[], Vec::as_slice),
             time_s: match former.checkpoint_time_s {
                 0 => self.document.started.realtime_ns / 1_000_000_000,
                 time_s => time_s,
             },
-        }))
+        })
     }
 }
 
-/// The leaves of a file that a run holds.
-pub fn leaves_of(directory: &RunDirectory, file: &LayoutFile) -> Result<Vec<Leaf>> {
-    let mut leaves = Vec::new();
-    directory.for_each_leaf(Some(file.file_id), |leaf| {
-        leaves.push(Leaf {
+/// The leaves that a run holds of the files that are wanted, in one pass over all of them.
+pub fn leaves_by_file(
+    directory: &RunDirectory,
+    wanted: impl Fn(u32) -> bool,
+) -> Result<HashMap<u32, Vec<Leaf>>> {
+    let mut leaves: HashMap<u32, Vec<Leaf>> = HashMap::new();
+    directory.for_each_leaf(wanted, |leaf| {
+        leaves.entry(leaf.file_id).or_default().push(Leaf {
             offset: leaf.offset,
             length: leaf.length,
             kind: LeafKind::Plain,

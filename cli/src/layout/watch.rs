@@ -213,7 +213,7 @@ fn look_again(
     let mut record = record.clone();
     record.not_measured = None;
     let path = directory.path().join(&entry.file);
-    measurement.recorder.fill(&mut record, &walked, &path)?;
+    measurement.recorder.fill(&mut record, &walked, &path);
     let snapshot = Snapshot::of(walked, t_ns);
     let moved = LeafChanges::between(&entry.latest.leaves, &snapshot.leaves).new_places();
     entry.latest = snapshot;

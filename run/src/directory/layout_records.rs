@@ -20,20 +20,20 @@ impl RunDirectory {
         })
     }
 
-    /// Passes the leaves of one file, or of all, on in the order in which they were written. None
-    /// where there is no `layout.parquet`.
+    /// Passes the leaves of the files that are wanted, by their ids, on in the order in which they were
+    /// written. None where there is no `layout.parquet`. All of it is read whatever is wanted.
     pub fn for_each_leaf(
         &self,
-        file_id: Option<u32>,
+        wanted: impl Fn(u32) -> bool,
         mut each: impl FnMut(&LeafRecord),
     ) -> Result<(), RunError> {
         let path = self.path.join(LAYOUT);
         if !path.exists() {
             return Ok(());
         }
-        let wanted = |leaf: &&LeafRecord| file_id.is_none_or(|id| id == leaf.file_id);
         read_layout(&path, |leaves| {
-            leaves.iter().filter(wanted).for_each(&mut each);
+            let leaves = leaves.iter().filter(|leaf| wanted(leaf.file_id));
+            leaves.for_each(&mut each);
         })
         .map_err(RunError::damaged(&path))
     }

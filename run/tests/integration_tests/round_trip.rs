@@ -99,10 +99,13 @@ fn leaves_come_back_in_their_order() {
     let parent = tempfile::tempdir().unwrap();
     let document = RunDocument::begin("layout", vec![]);
     let run = RunDirectory::create(&parent.path().join("run"), &document).unwrap();
-    let read = |file_id| {
+    let read = |file_id: Option<u32>| {
         let mut leaves = Vec::new();
-        run.for_each_leaf(file_id, |leaf| leaves.push(*leaf))
-            .unwrap();
+        run.for_each_leaf(
+            |id| file_id.is_none_or(|only| only == id),
+            |leaf| leaves.push(*leaf),
+        )
+        .unwrap();
         leaves
     };
     assert!(read(None).is_empty(), "nothing was written");
