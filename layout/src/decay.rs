@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use seekscope_run::OrderDecay;
 use seekscope_wiredtiger::tree::Leaf;
 
-use crate::order::is_read;
+use crate::order::scanned;
 
 const HOUR_S: f64 = 3600.0;
 
@@ -32,16 +32,8 @@ impl LeafChanges {
     /// Compares two sets of leaves, whatever their order.
     pub fn between(before: &[Leaf], after: &[Leaf]) -> Self {
         let place = |leaf: &Leaf| (leaf.offset, leaf.length);
-        let old: HashSet<_> = before
-            .iter()
-            .filter(|leaf| is_read(leaf))
-            .map(place)
-            .collect();
-        let new: HashSet<_> = after
-            .iter()
-            .filter(|leaf| is_read(leaf))
-            .map(place)
-            .collect();
+        let old: HashSet<_> = scanned(before).map(place).collect();
+        let new: HashSet<_> = scanned(after).map(place).collect();
         Self {
             before: old.len() as u64,
             after: new.len() as u64,

@@ -15,7 +15,8 @@ use seekscope_wiredtiger::tree::{Leaf, LeafKind};
 
 use ranks::{by_offset, inversions, squared_displacements};
 
-/// The read-ahead window that order is judged by unless a disk's own is known: Linux's default.
+/// The read-ahead window that order is judged by, Linux's default: a gap up to it is no seek. The same
+/// everywhere, so that figures of different hosts can be compared; predictions know the disk's own.
 pub const WINDOW_BYTES: u64 = 128 * 1024;
 
 /// The metrics of leaves in key order; `window_bytes` is the distance that read-ahead bridges.
@@ -63,17 +64,17 @@ pub fn scan_order(leaves: &[Leaf], window_bytes: u64) -> Option<ScanOrder> {
     })
 }
 
-/// Would a scan read it?
-pub(crate) fn is_read(leaf: &Leaf) -> bool {
-    leaf.kind != LeafKind::Deleted
+/// Those of the leaves that a scan reads, which skips deleted ones.
+pub fn scanned(leaves: &[Leaf]) -> impl Iterator<Item = &Leaf> {
+    leaves.iter().filter(|leaf| leaf.kind != LeafKind::Deleted)
 }
 
-/// Those of the leaves that a scan reads; a copy only where there are others.
+/// The same as a list; a copy only where there are others.
 pub(crate) fn read_by_scans(leaves: &[Leaf]) -> Cow<'_, [Leaf]> {
-    if leaves.iter().all(is_read) {
+    if scanned(leaves).count() == leaves.len() {
         Cow::Borrowed(leaves)
     } else {
-        Cow::Owned(leaves.iter().copied().filter(is_read).collect())
+        Cow::Owned(scanned(leaves).copied().collect())
     }
 }
 

@@ -3,7 +3,7 @@
 
 use seekscope_wiredtiger::tree::Leaf;
 
-use crate::order::is_read;
+use crate::order::scanned;
 
 /// Leaves counted by stretches of key order (columns) and of the file (rows).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +41,7 @@ impl Strip {
     /// Divides leaves, given in key order, into at most `columns` by `rows`; deleted leaves are left
     /// out. There are fewer columns than wanted where there are fewer leaves, and at least one row.
     pub fn of(leaves: &[Leaf], file_bytes: u64, columns: usize, rows: usize) -> Self {
-        let offsets: Vec<u64> = leaves
-            .iter()
-            .filter(|leaf| is_read(leaf))
-            .map(|leaf| leaf.offset)
-            .collect();
+        let offsets: Vec<u64> = scanned(leaves).map(|leaf| leaf.offset).collect();
         let last = offsets.iter().copied().max().unwrap_or(0);
         let file_bytes = file_bytes.max(last.saturating_add(1));
         let rows = rows.max(1);

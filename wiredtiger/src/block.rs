@@ -46,6 +46,20 @@ pub enum Compressor {
     Lz4,
 }
 
+impl Compressor {
+    /// As MongoDB's settings call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Snappy => "snappy",
+            Self::Zlib => "zlib",
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+        }
+    }
+}
+
 /// What a block holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PageKind {

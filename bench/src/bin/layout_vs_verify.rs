@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Parser;
-use seekscope_layout::order::scan_order;
+use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::{DataDirectory, WalkOptions};
 use seekscope_server::page_cache;
 use seekscope_stats::{SplitMix64, median, paired_ratio};
@@ -22,7 +22,6 @@ use serde::{Deserialize, Serialize};
 
 const TABLE: &str = "large";
 const FILE: &str = "large.wt";
-const WINDOW_BYTES: u64 = 128 << 10;
 const PARALLEL_READS: usize = 32;
 
 /// seekscope's layout against WiredTiger's verify.

@@ -7,20 +7,21 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use seekscope_layout::order::scanned;
 use seekscope_layout::{
     DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
 use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
-    DataState, FileRecord, FileRole, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord,
-    LeafWriter, Limitation, NameSource, PathState, RunDocument,
+    DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
+    Limitation, NameSource, PathState, RunDocument,
 };
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
 
 use super::is_interruption;
 use super::place::Place;
-use super::record::{Recorder, scanned};
+use super::record::Recorder;
 use super::scan_disk::ScanDisk;
 use super::since::Since;
 use super::watch;
@@ -62,14 +63,14 @@ impl<'a> Measurement<'a> {
         place: Place,
         disk: ScanDisk,
         since: Option<Since>,
+        memory_bytes: u64,
         progress: Progress,
         stop: &'a AtomicBool,
     ) -> Self {
-        let host = HostFacts::read(Path::new("/"));
         Self {
             recorder: Recorder {
                 disk,
-                memory_bytes: host.memory_bytes,
+                memory_bytes,
                 updates_per_hour: args.decay.updates_per_hour,
                 since,
             },

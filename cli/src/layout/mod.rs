@@ -89,12 +89,14 @@ fn measure(
     let disk = ScanDisk::choose(&args.disk, place.path())?;
     let since = args.decay.since.as_deref().map(Since::load).transpose()?;
     let mut session = Session::begin("layout", arguments, args.out.as_deref())?;
-    session.document.host = Some(HostFacts::read(Path::new("/")));
+    let host = HostFacts::read(Path::new("/"));
+    let memory_bytes = host.memory_bytes;
+    session.document.host = Some(host);
     session.document.device = disk.device.clone();
     session.document.target = whereabouts.target;
     session.document.limitations = whereabouts.limitations;
     session.save()?;
-    let measurement = Measurement::new(args, place, disk, since, progress, stop);
+    let measurement = Measurement::new(args, place, disk, since, memory_bytes, progress, stop);
     let measured = measurement.run(&mut session);
     finish(session, args, progress, measured)
 }

@@ -3,18 +3,15 @@
 use std::path::Path;
 
 use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
-use seekscope_layout::order::scan_order;
+use seekscope_layout::order::{WINDOW_BYTES, scan_order, scanned};
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{LayoutFile, OrderDecay};
-use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
+use seekscope_wiredtiger::Leaf;
 
 use super::scan_disk::ScanDisk;
 use super::since::Since;
 
-/// A gap up to the kernel's default read-ahead is no seek. The same everywhere, so that figures of
-/// different hosts can be compared; predictions know the disk's own.
-const WINDOW_BYTES: u64 = 128 << 10;
 /// With fewer broken pairs the places on the device make no difference.
 const BROKEN_PAIRS_MIN: f64 = 0.02;
 
@@ -80,7 +77,7 @@ fn count(file: &mut LayoutFile, walked: &WalkedFile) {
         file.checkpoint.clone_from(&checkpoint.name);
         file.checkpoint_time_s = checkpoint.time_s;
     }
-    file.compressor = compressor_name(walked.compressor).into();
+    file.compressor = walked.compressor.name().into();
     file.file_bytes = walked.file_bytes;
     file.leaf_pages = read().count() as u64;
     file.leaf_bytes = read().map(|leaf| u64::from(leaf.length)).sum();
@@ -98,20 +95,5 @@ fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     file.restarts = walked.restarts;
     if file.leaf_pages == 0 {
         file.not_measured = Some("empty: it has no rows as of its newest checkpoint".into());
-    }
-}
-
-/// Leaves that a scan reads, in key order.
-pub fn scanned(leaves: &[Leaf]) -> impl Iterator<Item = &Leaf> {
-    leaves.iter().filter(|leaf| leaf.kind != LeafKind::Deleted)
-}
-
-fn compressor_name(compressor: Compressor) -> &'static str {
-    match compressor {
-        Compressor::None => "none",
-        Compressor::Snappy => "snappy",
-        Compressor::Zlib => "zlib",
-        Compressor::Zstd => "zstd",
-        Compressor::Lz4 => "lz4",
     }
 }

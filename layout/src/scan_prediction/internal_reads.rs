@@ -2,7 +2,7 @@
 
 use seekscope_wiredtiger::tree::{InternalPage, Leaf};
 
-use crate::order::is_read;
+use crate::order::scanned;
 
 /// A read of an internal page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) fn internal_reads(leaves: &[Leaf], internal: &[InternalPage]) -> Vec<
     for page in internal {
         let until = usize::try_from(page.leaves_before).unwrap_or(usize::MAX);
         let between = leaves.get(passed..until.min(leaves.len()));
-        leaves_before += between.map_or(0, |some| some.iter().filter(|leaf| is_read(leaf)).count());
+        leaves_before += between.map_or(0, |some| scanned(some).count());
         passed = passed.max(until);
         let length = u64::from(page.length);
         reads.push(InternalRead {
