@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement};
+use crate::{
+    BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
+};
 
 /// Schema name and version written by this build.
 pub const SCHEMA: &str = "seekscope/run/1";
@@ -319,6 +321,9 @@ pub struct RunDocument {
     /// What `disk` measured.
     #[serde(default)]
     pub disk: Option<DiskMeasurement>,
+    /// What `bench` measured.
+    #[serde(default)]
+    pub bench: Option<BenchMeasurement>,
     /// What `layout` found.
     #[serde(default)]
     pub layout: Option<LayoutMeasurement>,
@@ -348,6 +353,7 @@ impl RunDocument {
             limitations: Vec::new(),
             phases: Vec::new(),
             disk: None,
+            bench: None,
             layout: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,

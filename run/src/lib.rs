@@ -6,7 +6,9 @@
 //!
 //! Read [`document`] first (what `run.json` says), then [`io_event`] (one row per read or write).
 
+pub mod bench;
 pub mod clock;
+pub mod counter_sample;
 pub mod device;
 pub mod device_model;
 pub mod directory;
@@ -33,7 +35,12 @@ pub mod surroundings;
 pub mod thread_record;
 pub mod units;
 
+pub use bench::{
+    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, LoadPoint, OperationResult,
+    Saturation, SchemaShape, Steady, StorageFacts, Verification,
+};
 pub use clock::{ClockOffset, monotonic_ns};
+pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
 pub use directory::{IntervalWriter, IoWriter, LeafWriter, RunDirectory};

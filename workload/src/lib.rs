@@ -7,10 +7,16 @@
 //! Read [`sdu`] first (the data), then [`mod@load`], [`mod@update`] and [`index_build`].
 
 mod error;
+pub mod generators;
 pub mod index_build;
+pub mod index_lab;
 pub mod load;
+pub mod own;
+pub mod schema;
 pub mod sdu;
+pub mod sysbench;
 pub mod update;
+pub mod ycsb;
 
 pub use error::WorkloadError;
 pub use index_build::{IndexKeys, IndexPlan, drop_index};

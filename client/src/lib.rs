@@ -1,0 +1,22 @@
+//! Sends a workload's operations to a server and times them.
+//!
+//! A [`Workload`] says what is sent; [`Actor`]s are its virtual users, one for each operation in
+//! flight. The engine asks them for [`Request`]s, hands these to a client and tells the actors what came
+//! back. There is one trait of clients and several behind it: our own on the wire protocol, the official
+//! driver, and, in a room of its own, Cassandra's.
+//!
+//! Read [`actor`] first, then [`request`] and [`reply`].
+
+pub mod actor;
+pub mod bson_writer;
+pub mod job;
+pub mod reply;
+pub mod request;
+pub mod second;
+
+pub use actor::{Actor, ActorPlace, Operation, OperationId, Verdict, Workload};
+pub use bson_writer::BsonWriter;
+pub use job::{EndReason, Ended, FailureCount, Job, Retries, ScheduleKind};
+pub use reply::{Failure, FailureKind, Reply};
+pub use request::Request;
+pub use second::{OperationSecond, Second};

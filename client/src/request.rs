@@ -1,0 +1,59 @@
+//! A request in MongoDB's terms, written into buffers that are used again.
+
+use crate::BsonWriter;
+
+/// One command, without what belongs to the connection (`$db`, `lsid`, `txnNumber`, `$clusterTime`,
+/// read and write concern): clients add that.
+#[derive(Debug, Default)]
+pub struct Request {
+    /// What it does; clients need not read the body for it.
+    pub verb: Verb,
+    /// The command as a BSON document, its first element the command's name:
+    /// `{find: "usertable", filter: {_id: "user1"}, limit: 1, singleBatch: true}`. Insert, update and
+    /// delete commands hold no statements; these are in `statements`.
+    pub body: BsonWriter,
+    /// Documents of an insert, or statements of an update (`{q, u, upsert, multi}`) or delete
+    /// (`{q, limit}`), one BSON document after the other.
+    pub statements: BsonWriter,
+    /// How many documents or statements there are.
+    pub statement_count: u32,
+    pub in_transaction: Transaction,
+}
+
+/// What a request does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Verb {
+    /// Reads documents through a cursor: `find` and `aggregate`. Rows beyond the first batch are
+    /// fetched before the reply is given, unless the body says `singleBatch`.
+    #[default]
+    Find,
+    Aggregate,
+    Insert,
+    Update,
+    Delete,
+    /// Any other command that has no cursor, such as `distinct`.
+    Command,
+}
+
+/// Its part in a multi-document transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transaction {
+    #[default]
+    None,
+    /// The first statement of a new one.
+    Start,
+    Continue,
+    /// `body` is `{commitTransaction: 1}` or `{abortTransaction: 1}`.
+    End,
+}
+
+impl Request {
+    /// Empties it; the buffers keep their room.
+    pub fn clear(&mut self) {
+        self.verb = Verb::default();
+        self.body.clear();
+        self.statements.clear();
+        self.statement_count = 0;
+        self.in_transaction = Transaction::default();
+    }
+}

@@ -1,0 +1,254 @@
+//! What `seekscope bench` measured: one record per step (a load, a run, a probe), and what steps say
+//! together.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{LatencySummary, Limitation};
+
+/// How operations are started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Arrivals {
+    /// Each virtual user starts its next operation when its last one has ended: the server sets the pace,
+    /// and a stall delays what would have been measured.
+    #[default]
+    Closed,
+    /// At even distances.
+    Constant { per_s: f64 },
+    /// At exponentially distributed distances.
+    Poisson { per_s: f64 },
+    /// The rate grows evenly.
+    Ramp { from_per_s: f64, to_per_s: f64 },
+    /// At recorded times.
+    Replayed { file: String },
+}
+
+/// What operations are sent with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "lowercase")]
+pub enum ClientKind {
+    /// Our own, on MongoDB's wire protocol.
+    #[default]
+    Raw,
+    /// MongoDB's official driver.
+    Driver,
+    /// ScyllaDB's driver of Cassandra's protocol.
+    Cql,
+}
+
+/// What a benchmark did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct BenchMeasurement {
+    /// e.g. "ycsb-a", "sysbench-mongodb", "index-build", "schema", or a workload file's name.
+    pub workload: String,
+    /// Which rules it followed, e.g. "ycsb" (bit-exact) or "corrected", "2013-2015".
+    pub edition: String,
+    /// Every setting as resolved, by its name; no credentials.
+    pub settings: BTreeMap<String, String>,
+    /// The database written to.
+    pub database: String,
+    /// Where this process was one of several: its number from 1, and of how many.
+    pub client_number: Option<(u32, u32)>,
+    /// Run directories that a merged run was made of.
+    pub merged_from: Vec<String>,
+    pub steps: Vec<BenchStep>,
+    /// Load against latency, where a maximum was searched.
+    pub saturation: Option<Saturation>,
+    pub index_builds: Vec<BenchIndexBuild>,
+    /// One for each shape of a schema lab.
+    pub shapes: Vec<SchemaShape>,
+    /// What the lab recommends, with its reason.
+    pub recommendation: Option<String>,
+}
+
+/// A stretch of work of one kind.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct BenchStep {
+    /// Unique in the run; the `step` of its intervals and histograms.
+    pub name: String,
+    /// "load", "run" or "probe".
+    pub kind: String,
+    /// e.g. "ycsb-a".
+    pub workload: String,
+    /// Which of several servers or settings, with `--vs` and `--vs-config`; else empty.
+    pub variant: String,
+    /// Which repetition, from 1.
+    pub repetition: u32,
+    pub client: ClientKind,
+    pub arrivals: Arrivals,
+    /// Operations that could be in flight at once.
+    pub in_flight: u32,
+    /// CLOCK_MONOTONIC ns.
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// Up to here the step was warming up: kept in the intervals, left out of all figures below.
+    /// `None`: no warm-up was seen or wanted.
+    pub warm_up_ended_ns: Option<u64>,
+    /// Whether the rest of the step was steady, and how that was judged.
+    pub steady: Option<Steady>,
+    /// Why the figures must not be believed; empty if they may.
+    pub invalid: Vec<String>,
+    pub operations: Vec<OperationResult>,
+    /// Failures by operation and name, with one message each: `(operation, name, count, message)`.
+    pub failures: Vec<(String, String, u64, String)>,
+    /// Operations that were due but never sent when the step ended.
+    pub backlog_at_end: u64,
+    /// The generator's own lateness, although a virtual user was free.
+    pub lag: LatencySummary,
+    /// This process's CPU time (user and system) and peak memory.
+    pub client_cpu_ns: u64,
+    pub client_rss_bytes: u64,
+    /// The server's CPU time over the step, where its process can be seen.
+    pub server_cpu_ns: Option<u64>,
+    /// Bytes that the server's process handed to and got from its disk.
+    pub server_read_bytes: Option<u64>,
+    pub server_write_bytes: Option<u64>,
+    pub storage_before: Option<StorageFacts>,
+    pub storage_after: Option<StorageFacts>,
+    pub verification: Option<Verification>,
+}
+
+/// Was a stretch of seconds steady?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steady {
+    pub steady: bool,
+    /// For people, e.g. "throughput fell 3.1 % per minute (MSER-5, block bootstrap)".
+    pub how: String,
+}
+
+/// One kind of operation over a step, warm-up left out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct OperationResult {
+    pub name: String,
+    /// Is it made of several requests that are counted by themselves too?
+    pub is_transaction: bool,
+    /// Ended well.
+    pub count: u64,
+    pub errors: u64,
+    pub documents: u64,
+    pub bytes: u64,
+    /// `count` over the measured time.
+    pub per_s: f64,
+    /// 95 % interval of `per_s` (batch means: seconds are correlated); `None` where the time was too short.
+    pub per_s_interval: Option<(f64, f64)>,
+    pub service: LatencySummary,
+    pub response: Option<LatencySummary>,
+}
+
+/// What the data take, from the server's own statistics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct StorageFacts {
+    pub documents: u64,
+    /// BSON bytes of all documents.
+    pub data_bytes: u64,
+    /// Bytes of the data files.
+    pub storage_bytes: u64,
+    pub index_bytes: u64,
+}
+
+/// Were acknowledged writes there afterwards?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Verification {
+    /// Documents that should be there, and that the server counted.
+    pub expected: u64,
+    pub counted: u64,
+    /// Documents read back, and those of them that were missing or different.
+    pub sampled: u64,
+    pub missing: u64,
+    pub different: u64,
+    /// Writes without an answer (connection lost, timed out): they may or may not be there.
+    pub in_doubt: u64,
+}
+
+impl Verification {
+    /// Does everything agree, as far as it can be known?
+    pub fn holds(&self) -> bool {
+        self.missing == 0
+            && self.different == 0
+            && self.counted >= self.expected
+            && self.counted <= self.expected.saturating_add(self.in_doubt)
+    }
+}
+
+/// The search for the greatest load that meets an objective.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct Saturation {
+    /// e.g. "p99=20ms", on response time.
+    pub objective: String,
+    pub points: Vec<LoadPoint>,
+    /// Operations per second; `None` if none met the objective.
+    pub maximum_per_s: Option<f64>,
+    /// Was it held for a longer confirming step?
+    pub confirmed: bool,
+}
+
+/// One load that was tried.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct LoadPoint {
+    /// The step of this point.
+    pub step: String,
+    pub offered_per_s: f64,
+    pub achieved_per_s: f64,
+    pub response: LatencySummary,
+    pub server_cpu_ns_per_operation: Option<f64>,
+    /// Why it failed the objective; empty if it met it.
+    pub missed: Vec<String>,
+}
+
+/// One index built on existing data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct BenchIndexBuild {
+    /// e.g. "int", "text", "2dsphere (GeoJSON)".
+    pub kind: String,
+    pub keys: String,
+    pub repetition: u32,
+    pub documents: u64,
+    pub elapsed_ns: u64,
+    /// Keys in the index over the build's time.
+    pub keys_per_s: f64,
+    pub index_bytes: Option<u64>,
+    /// Highest resident memory of the server while building.
+    pub server_rss_bytes: Option<u64>,
+    /// Most bytes of temporary files seen in the data directory.
+    pub temp_bytes: Option<u64>,
+    /// Server's reads and writes while building.
+    pub read_bytes: Option<u64>,
+    pub write_bytes: Option<u64>,
+    /// p99 of the other load's response before, during and after, ns.
+    pub foreground_p99_ns: Option<[u64; 3]>,
+    /// Did a count by the new index agree with the collection's?
+    pub verified: Option<bool>,
+    /// Why it failed, or cannot be done on this server.
+    pub failure: Option<String>,
+}
+
+/// What one way of storing the same samples came to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct SchemaShape {
+    /// e.g. "one document per sample".
+    pub name: String,
+    /// e.g. `{"metric":1,"client":1,"date":1}`.
+    pub index: String,
+    pub preallocated: bool,
+    pub samples: u64,
+    /// Samples inserted per second, over the data's growth: (samples so far, per second).
+    pub insert_per_s: Vec<(u64, f64)>,
+    /// Reading one series for a year with cold caches: ns, one for each repetition.
+    pub year_read_ns: Vec<u64>,
+    /// Per such query: what the server's process read.
+    pub reads_per_query: Option<f64>,
+    pub read_bytes_per_query: Option<f64>,
+    pub storage: StorageFacts,
+    pub limitations: Vec<Limitation>,
+}

@@ -1,0 +1,17 @@
+//! A counter or gauge of the server or the host at one moment: a row of `server.parquet`.
+
+use serde::{Deserialize, Serialize};
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CounterSample {
+    /// CLOCK_MONOTONIC ns.
+    pub t_ns: u64,
+    /// Whose: "serverStatus", "process", "client", "diskstats", "pressure", "cgroup".
+    pub source: String,
+    /// Its name there, with dots, and its unit where the source does not settle it:
+    /// "wiredTiger.cache.bytes currently in the cache", "cpu_ns", "rss_bytes".
+    pub name: String,
+    /// As read: counters are not differenced.
+    pub value: f64,
+}

@@ -1,0 +1,1 @@
+//! Random draws that workloads are made of: hashes, random numbers, key choosers, values.

@@ -1,0 +1,1 @@
+//! Index builds on existing data, with and without other load.

@@ -1,0 +1,1 @@
+//! sysbench-mongodb: its data and its transaction.

@@ -1,0 +1,1 @@
+//! YCSB: its properties, data and workloads A to F.
