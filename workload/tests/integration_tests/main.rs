@@ -8,4 +8,5 @@
 
 mod index_build;
 mod load_and_update;
+mod schema;
 mod support;
