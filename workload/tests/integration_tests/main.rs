@@ -9,4 +9,6 @@
 mod index_build;
 mod load_and_update;
 mod schema;
+mod ownership;
 mod support;
+mod verification;
