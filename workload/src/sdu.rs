@@ -7,6 +7,8 @@
 use bson::{RawDocument, RawDocumentBuf};
 use seekscope_stats::SplitMix64;
 
+use crate::load::Documents;
+
 /// Smallest document, bytes.
 pub const MIN_BYTES: usize = 1024;
 /// Largest document, bytes.
@@ -80,27 +82,11 @@ impl Sdu {
         }
     }
 
-    /// Document `number` as loaded.
-    pub fn document(&self, number: u64) -> RawDocumentBuf {
-        let mut buffer = Vec::with_capacity(MAX_BYTES);
-        self.append_document(number, 0, &mut buffer);
-        into_raw(buffer)
-    }
-
     /// Document `number` after `revision` updates.
     pub fn revised_document(&self, number: u64, revision: u64) -> RawDocumentBuf {
         let mut buffer = Vec::with_capacity(MAX_BYTES);
         self.append_document(number, revision, &mut buffer);
         into_raw(buffer)
-    }
-
-    /// Is this document `number` in any revision?
-    pub fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
-        let ours = self.document(number);
-        let same =
-            |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
-        ours.as_bytes().len() == found.as_bytes().len()
-            && ["_id", "i", "d", "a"].into_iter().all(same)
     }
 
     /// The document's BSON at the end of `buffer`.
@@ -181,6 +167,20 @@ impl Sdu {
             fill_random(unique, random);
             repeated.copy_from_slice(&self.filler[..repeated.len()]);
         }
+    }
+}
+
+impl Documents for Sdu {
+    fn document(&self, number: u64) -> RawDocumentBuf {
+        self.revised_document(number, 0)
+    }
+
+    fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
+        let ours = self.document(number);
+        let same =
+            |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
+        ours.as_bytes().len() == found.as_bytes().len()
+            && ["_id", "i", "d", "a"].into_iter().all(same)
     }
 }
 

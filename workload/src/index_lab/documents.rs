@@ -33,10 +33,16 @@ impl Documents for BigIndexDocuments {
         let mut writer = BsonWriter::default();
         writer.begin().int64("_id", id(number));
         writer.int32("randomInt", random_int(&mut random));
-        letters(writer.ascii("randomString", RANDOM_STRING_BYTES), &mut random);
+        letters(
+            writer.ascii("randomString", RANDOM_STRING_BYTES),
+            &mut random,
+        );
         point(writer.begin_array("loc2d"), &mut random, 180.0);
         point(writer.begin_array("loc2dSphere"), &mut random, 90.0);
-        writer.begin_document("geoJSON").string("type", "Point").begin_array("coordinates");
+        writer
+            .begin_document("geoJSON")
+            .string("type", "Point")
+            .begin_array("coordinates");
         point(&mut writer, &mut random, 90.0);
         writer.end().begin_document("attributes");
         letters(writer.ascii("colour", ATTRIBUTE_BYTES), &mut random);
@@ -46,7 +52,10 @@ impl Documents for BigIndexDocuments {
         writer.int32("year", 1900 + i32::try_from(random.below(125)).unwrap_or(0));
         writer.end().end();
         // SplitMix64's first number is a one-to-one function of its seed.
-        writer.int64("uniqueInt", SplitMix64::new(number ^ self.seed).next_u64().cast_signed());
+        writer.int64(
+            "uniqueInt",
+            SplitMix64::new(number ^ self.seed).next_u64().cast_signed(),
+        );
         writer.end();
         RawDocumentBuf::from_bytes(writer.bytes().to_vec()).unwrap_or_default()
     }
@@ -54,8 +63,11 @@ impl Documents for BigIndexDocuments {
     /// `randomInt` may have been changed by other load.
     fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
         let ours = self.document(number);
-        let same = |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
-        ["_id", "randomString", "attributes", "uniqueInt"].into_iter().all(same)
+        let same =
+            |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
+        ["_id", "randomString", "attributes", "uniqueInt"]
+            .into_iter()
+            .all(same)
     }
 }
 
@@ -74,14 +86,17 @@ fn letters(text: &mut [u8], random: &mut SplitMix64) {
 /// Ends the array that was begun.
 fn point(array: &mut BsonWriter, random: &mut SplitMix64, latitude_max: f64) {
     let mut within = |limit: f64| (2.0 * random.unit_f64() - 1.0) * limit;
-    array.double("0", within(180.0)).double("1", within(latitude_max)).end();
+    array
+        .double("0", within(180.0))
+        .double("1", within(latitude_max))
+        .end();
 }
 
 /// The data sets that index builds are measured on.
 #[derive(Debug, Clone)]
 pub enum IndexedDocuments {
     BigIndex(BigIndexDocuments),
-    Sdu(Sdu),
+    Sdu(Box<Sdu>),
 }
 
 impl IndexedDocuments {
@@ -136,7 +151,16 @@ mod tests {
         let fields: Vec<&str> = first.keys().map(String::as_str).collect();
         assert_eq!(
             fields,
-            ["_id", "randomInt", "randomString", "loc2d", "loc2dSphere", "geoJSON", "attributes", "uniqueInt"]
+            [
+                "_id",
+                "randomInt",
+                "randomString",
+                "loc2d",
+                "loc2dSphere",
+                "geoJSON",
+                "attributes",
+                "uniqueInt"
+            ]
         );
         assert_eq!(first, document(1, 0));
         assert!(document(1, 1) != document(2, 1));
@@ -147,7 +171,10 @@ mod tests {
             assert!(int.unsigned_abs() <= 10_000_000);
             assert_eq!(document.get_str("randomString").unwrap().len(), 16);
             let sphere = document.get_array("loc2dSphere").unwrap();
-            assert!(sphere[0].as_f64().unwrap().abs() <= 180.0 && sphere[1].as_f64().unwrap().abs() <= 90.0);
+            assert!(
+                sphere[0].as_f64().unwrap().abs() <= 180.0
+                    && sphere[1].as_f64().unwrap().abs() <= 90.0
+            );
             assert!(ints.insert(document.get_i64("uniqueInt").unwrap()));
         }
     }

@@ -13,7 +13,11 @@ pub struct IndexKind {
 }
 
 const fn kind(name: &'static str, keys: &'static str) -> IndexKind {
-    IndexKind { name, keys, unique: false }
+    IndexKind {
+        name,
+        keys,
+        unique: false,
+    }
 }
 
 /// Those of genny's CreateBigIndex.
@@ -25,7 +29,10 @@ const BIG_INDEX: [IndexKind; 9] = [
     kind("2dsphere-geojson", r#"{"geoJSON":"2dsphere"}"#),
     kind("hashed", r#"{"randomInt":"hashed"}"#),
     kind("text", r#"{"randomString":"text"}"#),
-    IndexKind { unique: true, ..kind("unique", r#"{"uniqueInt":1}"#) },
+    IndexKind {
+        unique: true,
+        ..kind("unique", r#"{"uniqueInt":1}"#)
+    },
     kind("wildcard", r#"{"attributes.$**":1}"#),
 ];
 
@@ -56,7 +63,7 @@ mod tests {
 
     #[test]
     fn kinds_have_names_of_their_own_and_keys_that_parse() {
-        let sdu = IndexedDocuments::Sdu(Sdu::new(SduOptions::default()));
+        let sdu = IndexedDocuments::Sdu(Box::new(Sdu::new(SduOptions::default())));
         let genny = IndexedDocuments::BigIndex(BigIndexDocuments { seed: 1 });
         for documents in [sdu, genny] {
             let names: HashSet<&str> = kinds(&documents).iter().map(|k| k.name).collect();

@@ -16,11 +16,16 @@ pub struct MemoryLimit {
 impl MemoryLimit {
     /// Sets the limit, MiB; the error is the server's reason where it has no such setting.
     pub async fn set(server: &Server, megabytes: u32) -> Result<Self, ServerError> {
-        let reply = server.command("admin", doc! { "getParameter": 1, PARAMETER: 1 }).await?;
+        let reply = server
+            .command("admin", doc! { "getParameter": 1, PARAMETER: 1 })
+            .await?;
         let previous = reply.get(PARAMETER).cloned().unwrap_or(Bson::Int32(200));
         let set = doc! { "setParameter": 1, PARAMETER: i64::from(megabytes) };
         server.command("admin", set).await?;
-        Ok(Self { server: server.clone(), previous })
+        Ok(Self {
+            server: server.clone(),
+            previous,
+        })
     }
 
     /// Puts the former limit back.

@@ -6,15 +6,19 @@
 //! --pid PID` attaches to the server's process at any time and needs nothing from here.
 
 pub mod documents;
+pub mod foreground;
 pub mod kind;
 pub mod lab;
 pub mod memory_limit;
+mod point_operations;
 pub mod quiescence;
 mod verify;
 mod watch;
 
 pub use documents::{BigIndexDocuments, IndexedDocuments};
+pub use foreground::{Foreground, ForegroundRun};
 pub use kind::{IndexKind, kinds};
 pub use lab::{BuildProgress, IndexLab};
 pub use memory_limit::MemoryLimit;
+pub use point_operations::PointOperations;
 pub use quiescence::quiesce;

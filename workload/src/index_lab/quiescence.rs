@@ -25,7 +25,11 @@ pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Opti
     while start.elapsed() < limit {
         tokio::time::sleep(LOOK_INTERVAL).await;
         let now = look(server, pid).await;
-        quiet_looks = if is_quiet(&before, &now) { quiet_looks + 1 } else { 0 };
+        quiet_looks = if is_quiet(&before, &now) {
+            quiet_looks + 1
+        } else {
+            0
+        };
         if quiet_looks >= QUIET_LOOKS {
             return None;
         }
@@ -57,9 +61,16 @@ async fn look(server: &Server, pid: Option<u32>) -> Look {
 }
 
 fn dirty_bytes(status: &Document) -> Option<f64> {
-    let cache = status.get_document("wiredTiger").ok()?.get_document("cache").ok()?;
+    let cache = status
+        .get_document("wiredTiger")
+        .ok()?
+        .get_document("cache")
+        .ok()?;
     let bytes = cache.get("tracked dirty bytes in the cache")?;
-    bytes.as_f64().or_else(|| bytes.as_i64().map(|n| n as f64)).or_else(|| bytes.as_i32().map(f64::from))
+    bytes
+        .as_f64()
+        .or_else(|| bytes.as_i64().map(|n| n as f64))
+        .or_else(|| bytes.as_i32().map(f64::from))
 }
 
 /// Nothing known counts as quiet: the looks are then a short pause.
@@ -85,13 +96,20 @@ mod tests {
     #[test]
     fn work_is_not_quiet() {
         let process = |cpu_ms: u64, written: u64| {
-            Look::Process(ProcessIo { cpu_ns: cpu_ms * 1_000_000, device_write_bytes: written, ..ProcessIo::default() })
+            Look::Process(ProcessIo {
+                cpu_ns: cpu_ms * 1_000_000,
+                device_write_bytes: written,
+                ..ProcessIo::default()
+            })
         };
         assert!(is_quiet(&process(0, 0), &process(10, 1000)));
         assert!(!is_quiet(&process(0, 0), &process(400, 0)));
         assert!(!is_quiet(&process(0, 0), &process(0, 50 << 20)));
         assert!(!is_quiet(&Look::DirtyBytes(0.0), &Look::DirtyBytes(5e7)));
-        assert!(!is_quiet(&process(0, 0), &Look::Nothing), "the process ended");
+        assert!(
+            !is_quiet(&process(0, 0), &Look::Nothing),
+            "the process ended"
+        );
         assert!(is_quiet(&Look::Nothing, &Look::Nothing));
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Watch {
     pid: Option<u32>,
     spill_folder: Option<PathBuf>,
     io_before: Option<ProcessIo>,
+    /// What the server's process did from the begin to the end.
+    pub(super) io: Option<ProcessIo>,
     pub(super) rss_bytes: Option<u64>,
     pub(super) temp_bytes: Option<u64>,
 }
@@ -30,15 +32,23 @@ impl Watch {
     pub(super) fn begin(pid: Option<u32>, data_directory: Option<&Path>) -> Self {
         Self {
             pid,
-            spill_folder: data_directory.filter(|d| d.is_dir()).map(|d| d.join(SPILL_FOLDER)),
+            spill_folder: data_directory
+                .filter(|d| d.is_dir())
+                .map(|d| d.join(SPILL_FOLDER)),
             io_before: pid.and_then(|pid| ProcFs::host().io(pid).ok()),
+            io: None,
             rss_bytes: None,
             temp_bytes: None,
         }
     }
 
     /// Looks until it is dropped, and tells the server's own progress each second.
-    pub(super) async fn look(&mut self, server: &Server, collection: &str, progress: &(dyn Fn(BuildProgress) + Send + Sync)) {
+    pub(super) async fn look(
+        &mut self,
+        server: &Server,
+        collection: &str,
+        progress: &(dyn Fn(BuildProgress) + Send + Sync),
+    ) {
         let start = Instant::now();
         let mut told = start;
         loop {
@@ -46,41 +56,60 @@ impl Watch {
             if told.elapsed() >= PROGRESS_INTERVAL {
                 told = Instant::now();
                 let reply = server.command("admin", doc! { "currentOp": 1 }).await;
-                let (done, total) = reply.ok().and_then(|r| build_progress(&r, collection)).unwrap_or_default();
-                progress(BuildProgress { elapsed: start.elapsed(), done, total });
+                let (done, total) = reply
+                    .ok()
+                    .and_then(|r| build_progress(&r, collection))
+                    .unwrap_or_default();
+                progress(BuildProgress {
+                    elapsed: start.elapsed(),
+                    done,
+                    total,
+                });
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
 
-    /// Highest values so far.
-    pub(super) fn look_once(&mut self) {
+    /// Keeps the highest values.
+    fn look_once(&mut self) {
         let rss = self.pid.and_then(|pid| ProcFs::host().rss_bytes(pid).ok());
         self.rss_bytes = self.rss_bytes.max(rss);
         let spilled = self.spill_folder.as_deref().map(bytes_below);
         self.temp_bytes = self.temp_bytes.max(spilled);
     }
 
-    /// What the server's process has done since the begin.
-    pub(super) fn io(&self) -> Option<ProcessIo> {
-        let now = ProcFs::host().io(self.pid?).ok()?;
-        Some(io_between(self.io_before.as_ref()?, &now))
+    /// To be called when the build has ended.
+    pub(super) fn end(&mut self) {
+        self.look_once();
+        let now = self.pid.and_then(|pid| ProcFs::host().io(pid).ok());
+        self.io = self
+            .io_before
+            .as_ref()
+            .zip(now)
+            .map(|(before, now)| io_between(before, &now));
     }
 }
 
 /// Bytes of the files in a folder; a folder that is not there holds none.
 fn bytes_below(folder: &Path) -> u64 {
     let files = page_cache::files_below(folder).unwrap_or_default();
-    files.iter().filter_map(|path| path.metadata().ok()).map(|m| m.len()).sum()
+    files
+        .iter()
+        .filter_map(|path| path.metadata().ok())
+        .map(|m| m.len())
+        .sum()
 }
 
 /// How far the server says that it is: done, and of how many. Only some say so.
 fn build_progress(reply: &Document, collection: &str) -> Option<(u64, u64)> {
     let operations = reply.get_array("inprog").ok()?;
-    let building = operations.iter().filter_map(Bson::as_document).find(|operation| {
-        let command = operation.get_document("command").ok();
-        command.and_then(|c| c.get_str("createIndexes").ok()) == Some(collection)
-    })?;
+    let building = operations
+        .iter()
+        .filter_map(Bson::as_document)
+        .find(|operation| {
+            let command = operation.get_document("command").ok();
+            command.and_then(|c| c.get_str("createIndexes").ok()) == Some(collection)
+        })?;
     let progress = building.get_document("progress").ok()?;
     let number = |name: &str| {
         let value = progress.get(name)?;
@@ -96,7 +125,8 @@ mod tests {
 
     #[test]
     fn progress_is_that_of_our_collection() {
-        let other = doc! { "command": { "createIndexes": "x" }, "progress": { "done": 1, "total": 2 } };
+        let other =
+            doc! { "command": { "createIndexes": "x" }, "progress": { "done": 1, "total": 2 } };
         let ours = doc! { "command": { "createIndexes": "c" }, "progress": { "done": 30_i64, "total": 70 } };
         let reply = doc! { "inprog": [1, other, ours] };
         assert_eq!(build_progress(&reply, "c"), Some((30, 70)));
@@ -116,6 +146,9 @@ mod tests {
         std::fs::remove_dir_all(root.path().join("_tmp")).unwrap();
         watch.look_once();
         assert_eq!(watch.temp_bytes, Some(100), "the most that was seen");
-        assert_eq!(Watch::begin(None, Some(Path::new("/nowhere"))).spill_folder, None);
+        assert_eq!(
+            Watch::begin(None, Some(Path::new("/nowhere"))).spill_folder,
+            None
+        );
     }
 }

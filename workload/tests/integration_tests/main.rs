@@ -8,7 +8,7 @@
 
 mod index_build;
 mod load_and_update;
-mod schema;
 mod ownership;
+mod schema;
 mod support;
 mod verification;
