@@ -43,7 +43,7 @@ pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
-pub use directory::{IntervalWriter, IoWriter, LeafWriter, RunDirectory};
+pub use directory::{CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory};
 pub use disk_measurement::{
     AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
     OperationOutcome, ReadAdvice, StepGroup,
