@@ -8,7 +8,7 @@ use seekscope_client::Operation;
 use seekscope_run::{LatencySummary, OperationResult, RunDirectory, RunError, Steady, tag_of};
 use seekscope_stats::{Verdict, WarmUp, batch_means, steadiness, warm_up};
 
-use super::step_recorder::{RESPONSE_SUFFIX, SecondTotals};
+use super::step_recorder::{OperationTotals, RESPONSE_SUFFIX, SecondTotals};
 use crate::args::WarmUpName;
 
 /// Intervals of the log begin at whole milliseconds.
@@ -60,7 +60,10 @@ fn whole_seconds(seconds: &[SecondTotals]) -> &[SecondTotals] {
 fn series(seconds: &[SecondTotals], is_open: bool) -> Vec<f64> {
     let value = |second: &SecondTotals| match is_open {
         true => {
-            let weighted = second.operations.iter().map(|o| o.service_p50_ns as f64 * o.done as f64);
+            let weighted = second
+                .operations
+                .iter()
+                .map(|o| o.service_p50_ns as f64 * o.done as f64);
             let done: u64 = second.operations.iter().map(|o| o.done).sum();
             weighted.sum::<f64>() / done.max(1) as f64
         }
@@ -77,7 +80,9 @@ fn first_after(seconds: &[SecondTotals], time: Duration) -> usize {
     let Some(start) = seconds.first() else {
         return 0;
     };
-    let ends_ns = start.t_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let ends_ns = start
+        .t_ns
+        .saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let first = seconds.iter().position(|second| second.t_ns >= ends_ns);
     first.unwrap_or(0)
 }
@@ -125,9 +130,7 @@ pub fn operations(
     let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
     let result = |(i, kind): (usize, &Operation)| {
         let of_kind = || seconds.iter().filter_map(|s| s.operations.get(i));
-        let sum = |field: fn(&super::step_recorder::OperationTotals) -> u64| -> u64 {
-            of_kind().map(field).sum()
-        };
+        let sum = |field: fn(&OperationTotals) -> u64| -> u64 { of_kind().map(field).sum() };
         let (count, errors) = (sum(|o| o.done), sum(|o| o.errors));
         let summary = |name: &str| histograms.get(&tag_of(step, name)).map(LatencySummary::of);
         (count + errors > 0).then(|| OperationResult {
@@ -147,15 +150,56 @@ pub fn operations(
 }
 
 fn per_s_interval(seconds: &[SecondTotals], operation: usize) -> Option<(f64, f64)> {
-    let rates: Vec<f64> = whole_seconds(seconds)
-        .iter()
-        .map(|second| {
-            let done = second.operations.get(operation).map_or(0, |o| o.done);
-            done as f64 * 1e9 / second.duration_ns.max(1) as f64
-        })
-        .collect();
+    interval(seconds, |second| {
+        second.operations.get(operation).map_or(0, |o| o.done)
+    })
+}
+
+fn interval(seconds: &[SecondTotals], count: impl Fn(&SecondTotals) -> u64) -> Option<(f64, f64)> {
+    let rate = |s: &SecondTotals| count(s) as f64 * 1e9 / s.duration_ns.max(1) as f64;
+    let rates: Vec<f64> = whole_seconds(seconds).iter().map(rate).collect();
     let (low, high) = batch_means(&rates)?.interval(ALPHA);
     Some((low.max(0.0), high))
+}
+
+/// Transactions that ended well.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Throughput {
+    pub per_s: f64,
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Over the seconds that count.
+pub fn throughput(kinds: &[Operation], seconds: &[SecondTotals]) -> Throughput {
+    let done = |second: &SecondTotals| transactions_done(kinds, second);
+    let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
+    let total: u64 = seconds.iter().map(done).sum();
+    Throughput {
+        per_s: total as f64 * 1e9 / time_ns.max(1) as f64,
+        interval: interval(seconds, done),
+    }
+}
+
+fn transactions_done(kinds: &[Operation], second: &SecondTotals) -> u64 {
+    requests_where(kinds, second, |o| o.done)
+}
+
+/// Requests that were answered or failed.
+pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
+    let of_second = |second| requests_where(kinds, second, |o| o.done + o.errors);
+    seconds.iter().map(of_second).sum()
+}
+
+/// Transactions only sum up requests that are counted by themselves, where there are any.
+fn requests_where(
+    kinds: &[Operation],
+    second: &SecondTotals,
+    count: impl Fn(&OperationTotals) -> u64,
+) -> u64 {
+    let all_are_transactions = kinds.iter().all(|kind| kind.is_transaction);
+    let of_kinds = kinds.iter().zip(&second.operations);
+    let counted = of_kinds.filter(|(kind, _)| all_are_transactions || !kind.is_transaction);
+    counted.map(|(_, operation)| count(operation)).sum()
 }
 
 /// p99 over all operations together: of response time in an open loop, else of service time. ns.
@@ -166,7 +210,6 @@ pub fn p99_of_all(operations: &[OperationResult]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step_recorder::OperationTotals;
     use super::*;
 
     fn seconds(done: &[u64]) -> Vec<SecondTotals> {
@@ -190,7 +233,10 @@ mod tests {
         done.extend([1000; 60]);
         let seconds = seconds(&done);
         let auto = measured(&seconds, WarmUpName::Auto, false);
-        assert_eq!((auto.first, auto.warm_up_ended_ns), (5, Some(5_000_000_005)));
+        assert_eq!(
+            (auto.first, auto.warm_up_ended_ns),
+            (5, Some(5_000_000_005))
+        );
         assert!(auto.steady.is_some_and(|s| s.steady));
         let kinds = [Operation {
             name: "READ".into(),

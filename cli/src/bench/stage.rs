@@ -15,9 +15,7 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use seekscope_client::{ClientError, Ended, Job, Second, Wanted, Workload, run};
 use seekscope_run::units::{format_count, format_ns};
-use seekscope_run::{
-    Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation,
-};
+use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
 use super::client_choice::{Chosen, choose};
 use super::interruption::Interruption;
@@ -120,9 +118,7 @@ impl Stage {
         let kinds = plan.workload.operations();
         let recorder = StepRecorder::new(&self.session.directory, started, &plan.name, kinds)?;
         let before = Around::now(target, &plan.database).await;
-        let sampler = self.start_sampler(target);
         let (recorder, ended) = self.work(&chosen, &plan, recorder).await?;
-        drop(sampler);
         let after = Around::now(target, &plan.database).await;
         let ended = match ended {
             Ok(ended) => ended,
@@ -132,9 +128,17 @@ impl Stage {
             }
             Err(error) => return Err(error.into()),
         };
-        let summed = step_summary::summed_up(&self.session.directory, started, &plan, &chosen, &recorder, &ended)?;
+        let summed = step_summary::summed_up(
+            &self.session.directory,
+            started,
+            &plan,
+            &chosen,
+            &recorder,
+            &ended,
+        )?;
         let mut step = summed.step;
         step.variant.clone_from(&target.variant);
+        step.directory_bytes = target.bytes_on_disk();
         step_summary::add_around(&mut step, &before, &after);
         for limitation in summed.limitations {
             self.session.limit(limitation);
@@ -162,7 +166,11 @@ impl Stage {
     ) -> Result<(StepRecorder, Result<Ended, ClientError>)> {
         let stop = plan.stop.clone().unwrap_or_default();
         let bar = bar(self.progress, plan);
-        let (spec, workload, job) = (chosen.spec.clone(), Arc::clone(&plan.workload), plan.job.clone());
+        let (spec, workload, job) = (
+            chosen.spec.clone(),
+            Arc::clone(&plan.workload),
+            plan.job.clone(),
+        );
         let flag = Arc::clone(&stop);
         let mut work = tokio::task::spawn_blocking(move || {
             let mut done = 0;

@@ -191,9 +191,15 @@ fn client_state(second: &Second, operations: &[Operation]) -> Vec<CounterSample>
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     for (operation, facts) in second.operations.iter().zip(operations) {
         for (name, count) in &operation.errors {
-            *errors.entry(format!("errors: {} {name}", facts.name)).or_default() += count;
+            *errors
+                .entry(format!("errors: {} {name}", facts.name))
+                .or_default() += count;
         }
     }
-    samples.extend(errors.into_iter().map(|(name, count)| sample(name, count as f64)));
+    samples.extend(
+        errors
+            .into_iter()
+            .map(|(name, count)| sample(name, count as f64)),
+    );
     samples
 }

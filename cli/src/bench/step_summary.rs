@@ -66,6 +66,7 @@ pub fn summed_up(
         measured.warm_up_ended_ns,
     )?;
     let kinds = plan.workload.operations();
+    let throughput = figures::throughput(kinds, counted);
     let operations = figures::operations(&plan.name, kinds, counted, &histograms);
     let mut response = latency_histogram();
     response.auto(true);
@@ -90,6 +91,7 @@ pub fn summed_up(
         workload: plan.workload_name.clone(),
         repetition: plan.repetition,
         client: chosen.spec.kind(),
+        client_reason: chosen.reason.clone(),
         arrivals: plan.arrivals.clone(),
         in_flight: u32::try_from(plan.job.in_flight).unwrap_or(u32::MAX),
         started_ns: ended.started_ns,
@@ -97,6 +99,11 @@ pub fn summed_up(
         warm_up_ended_ns: measured.warm_up_ended_ns,
         steady: measured.steady,
         invalid,
+        requests: figures::requests(kinds, &recorder.seconds),
+        transactions: ended.transactions,
+        offered_per_s: is_open.then(|| validity::offered_and_begun(&plan.job, ended).0),
+        throughput_per_s: throughput.per_s,
+        throughput_interval: throughput.interval,
         operations,
         failures: failures(plan, ended),
         backlog_at_end: ended.backlog,
@@ -132,7 +139,12 @@ fn failures(plan: &StepPlan, ended: &Ended) -> Vec<(String, String, u64, String)
     let of = |failure: &seekscope_client::FailureCount| {
         let kind = kinds.get(usize::from(failure.operation));
         let operation = kind.map_or_else(|| "?".into(), |k| k.name.clone());
-        (operation, failure.name.clone(), failure.count, failure.message.clone())
+        (
+            operation,
+            failure.name.clone(),
+            failure.count,
+            failure.message.clone(),
+        )
     };
     ended.failures.iter().map(of).collect()
 }
@@ -148,7 +160,8 @@ fn limitations(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Vec
                 plan.job.threads,
                 chosen.name()
             ),
-            remedy: "more --threads, or several clients with --clients N/M and `seekscope merge`".into(),
+            remedy: "more --threads, or several clients with --clients N/M and `seekscope merge`"
+                .into(),
         });
     }
     found

@@ -101,7 +101,8 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
                 ScheduleKind::Poisson { .. } => 3.0 / (ended.transactions.max(1) as f64).sqrt(),
                 _ => 0.0,
             };
-            due_s * (1.0 + chance) / (seconds_of(ended) - slack_s.min(due_s * 0.5)).max(due_s * 0.01)
+            due_s * (1.0 + chance)
+                / (seconds_of(ended) - slack_s.min(due_s * 0.5)).max(due_s * 0.01)
         }
     };
     let (due, begun) = offered_and_begun(job, ended);
@@ -117,14 +118,18 @@ fn behind(judged: &Judged<'_>) -> Option<String> {
 /// Waiting operations that become more and more: a rate just above what the server can do.
 fn growing_backlog(judged: &Judged<'_>) -> Option<String> {
     let backlog: Vec<f64> = judged.seconds.iter().map(|s| s.backlog as f64).collect();
-    let half = backlog.get(backlog.len() / 2..).filter(|half| half.len() >= 5)?;
+    let half = backlog
+        .get(backlog.len() / 2..)
+        .filter(|half| half.len() >= 5)?;
     let (last, highest) = (*half.last()?, half.iter().copied().fold(0.0, f64::max));
     let (rate, _) = offered_and_begun(judged.job, judged.ended);
     let is_much = last > (rate * 0.1).max(2.0 * judged.job.in_flight as f64);
     let slope = slope(half);
     let grows = slope > rate * 1e-3 && last >= 0.8 * highest;
     (is_much && grows).then(|| {
-        format!("the backlog grew by {slope:.0} operations a second and stood at {last:.0} at the end")
+        format!(
+            "the backlog grew by {slope:.0} operations a second and stood at {last:.0} at the end"
+        )
     })
 }
 

@@ -38,9 +38,7 @@ impl LengthDistribution {
                 let min = min.min(max);
                 min + usize::try_from(random.below((max - min) as u64 + 1)).unwrap_or(0)
             }
-            Self::Zipfian { min, ranks } => {
-                min + usize::try_from(ranks.draw(random)).unwrap_or(0)
-            }
+            Self::Zipfian { min, ranks } => min + usize::try_from(ranks.draw(random)).unwrap_or(0),
             Self::Histogram(histogram) => histogram.draw(random),
         }
     }
@@ -60,7 +58,9 @@ impl LengthDistribution {
 
 /// Why a histogram of lengths cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the histogram: {why}; expected `BlockSize n`, then `bucket count`, tab-separated")]
+#[error(
+    "line {line} of the histogram: {why}; expected `BlockSize n`, then `bucket count`, tab-separated"
+)]
 pub struct HistogramError {
     pub line: usize,
     pub why: &'static str,
@@ -124,9 +124,13 @@ impl LengthHistogram {
         let total = self.below.last().copied().unwrap_or(0);
         let drawn = random.below(total);
         // YCSB compares after it has subtracted, so a bucket also gets the draw that equals its sum.
-        let bucket = self
-            .below
-            .partition_point(|&sum| if self.as_ycsb { sum < drawn } else { sum <= drawn });
+        let bucket = self.below.partition_point(|&sum| {
+            if self.as_ycsb {
+                sum < drawn
+            } else {
+                sum <= drawn
+            }
+        });
         self.length(bucket)
     }
 

@@ -77,7 +77,9 @@ mod tests {
             .filter(|&i| permutation.apply(i).abs_diff(permutation.apply(i + 1)) < count / 100)
             .count();
         assert!((125..275).contains(&near), "{near}");
-        let low = (0..10_000).filter(|&i| permutation.apply(i) < count / 2).count();
+        let low = (0..10_000)
+            .filter(|&i| permutation.apply(i) < count / 2)
+            .count();
         assert!((4_750..5_250).contains(&low), "{low}");
     }
 

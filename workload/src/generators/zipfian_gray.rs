@@ -173,7 +173,10 @@ mod tests {
             let expected = share * f64::from(DRAWS);
             if rank < 2 {
                 let deviation = (expected * (1.0 - share)).sqrt();
-                assert!((f64::from(count) - expected).abs() < 5.0 * deviation, "{rank}");
+                assert!(
+                    (f64::from(count) - expected).abs() < 5.0 * deviation,
+                    "{rank}"
+                );
             } else {
                 let ratio = f64::from(count) / expected;
                 assert!((1.15..1.22).contains(&ratio), "{ratio}");
