@@ -60,6 +60,8 @@ pub struct BenchMeasurement {
     pub index_builds: Vec<BenchIndexBuild>,
     /// One for each shape of a schema lab.
     pub shapes: Vec<SchemaShape>,
+    /// What the lab's published forerunners found, beside what it found.
+    pub experiments: Vec<SchemaExperiment>,
     /// What the lab recommends, with its reason.
     pub recommendation: Option<String>,
 }
@@ -263,14 +265,47 @@ pub struct SchemaShape {
     /// e.g. `{"metric":1,"client":1,"date":1}`.
     pub index: String,
     pub preallocated: bool,
+    /// Time of writing the zero-filled documents, before the first sample.
+    pub preallocation_ns: Option<u64>,
+    /// Which disk the figures are of, as [`crate::Disk::label`] says it.
+    pub disk: String,
     pub samples: u64,
     /// Samples inserted per second, over the data's growth: (samples so far, per second).
     pub insert_per_s: Vec<(u64, f64)>,
-    /// Reading one series for a year with cold caches: ns, one for each repetition.
+    /// Samples of one series for a year, as far as the data reach.
+    pub year_samples: u64,
+    /// Were the caches empty when a series was read?
+    pub cold: bool,
+    /// Reading one series for a year: ns, one for each of several series.
     pub year_read_ns: Vec<u64>,
-    /// Per such query: what the server's process read.
+    /// Per such query: read calls of the server's process, and bytes that it got from the disk,
+    /// read-ahead included.
     pub reads_per_query: Option<f64>,
     pub read_bytes_per_query: Option<f64>,
+    /// Queries that did not find exactly the samples that were written (number and sum).
+    pub wrong_answers: u64,
     pub storage: StorageFacts,
+    /// Growth of the data files, where they can be seen; journal left out. Some servers give
+    /// uncompressed sizes in `storage`.
+    pub data_file_bytes: Option<u64>,
     pub limitations: Vec<Limitation>,
+}
+
+/// A published experiment repeated: two figures and their ratio, beside the published ratio.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct SchemaExperiment {
+    /// e.g. "one document per month".
+    pub name: String,
+    /// What is compared, e.g. "time to read a year, one document per sample / per month".
+    pub compared: String,
+    /// Which disk the figures are of.
+    pub disk: String,
+    /// "ns" or "samples/s".
+    pub unit: String,
+    pub before: f64,
+    pub after: f64,
+    /// `before / after`.
+    pub ratio: f64,
+    pub published_ratio: f64,
 }
