@@ -8,6 +8,7 @@
 
 pub mod builtin;
 mod error;
+mod keys;
 pub mod language;
 mod values;
 

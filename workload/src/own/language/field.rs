@@ -72,26 +72,24 @@ pub struct Weighted {
 #[serde(deny_unknown_fields)]
 pub struct Text {
     pub length: Distribution,
-    /// A class ("letters", "lowercase", "alphanumeric", "digits", "hex", "printable", "words") or, after
-    /// `chars:`, the characters themselves.
-    #[serde(default = "alphanumeric")]
-    pub alphabet: String,
-    #[serde(default)]
-    pub compressible: Compressible,
+    /// A class, or the characters themselves after `chars:`; "alphanumeric" if not given.
+    pub alphabet: Option<String>,
+    /// Instead of an alphabet: printable text of which compressors save a share.
+    pub compressible: Option<Share>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bytes {
     pub length: Distribution,
-    #[serde(default)]
-    pub compressible: Compressible,
+    /// Incompressible if not given.
+    pub compressible: Option<Share>,
 }
 
-/// Share of the bytes that repeat, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
+/// 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(try_from = "f64")]
-pub struct Compressible(pub f64);
+pub struct Share(pub f64);
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -159,8 +157,7 @@ pub struct Reference {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    #[serde(default)]
-    absent: f64,
+    absent: Option<Share>,
     constant: Option<toml::Value>,
     null: Option<Yes>,
     record: Option<NumberKind>,
@@ -168,7 +165,7 @@ pub(super) struct Table {
     int32: Option<Distribution>,
     int64: Option<Distribution>,
     double: Option<Distribution>,
-    boolean: Option<f64>,
+    boolean: Option<Share>,
     choose: Option<Vec<Weighted>>,
     string: Option<Text>,
     binary: Option<Bytes>,
@@ -204,7 +201,7 @@ impl ShortForm for Field {
             table.int32.map(Generator::Int32),
             table.int64.map(Generator::Int64),
             table.double.map(Generator::Double),
-            table.boolean.map(Generator::Boolean),
+            table.boolean.map(|share| Generator::Boolean(share.0)),
             table.choose.map(Generator::Choose),
             table.string.map(Generator::String),
             table.binary.map(Generator::Binary),
@@ -217,17 +214,9 @@ impl ShortForm for Field {
             table.template.map(Generator::Template),
             table.reference.map(Generator::Reference),
         ];
-        let generator = only(given, Self::ALLOWED)?;
-        let shares = [
-            Some(("absent", table.absent)),
-            table.boolean.map(|share| ("boolean", share)),
-        ];
-        for (name, share) in shares.into_iter().flatten() {
-            check_share(share).map_err(|why| format!("{name} {why}"))?;
-        }
         Ok(Self {
-            absent: table.absent,
-            generator,
+            absent: table.absent.map_or(0.0, |share| share.0),
+            generator: only(given, Self::ALLOWED)?,
         })
     }
 }
@@ -276,7 +265,7 @@ impl TryFrom<bool> for Yes {
     }
 }
 
-impl TryFrom<f64> for Compressible {
+impl TryFrom<f64> for Share {
     type Error = String;
 
     fn try_from(share: f64) -> Result<Self, String> {
@@ -311,10 +300,6 @@ fn one_f64() -> f64 {
 
 fn a_thousand() -> u32 {
     1_000
-}
-
-fn alphanumeric() -> String {
-    "alphanumeric".into()
 }
 
 fn id() -> String {

@@ -14,14 +14,14 @@ mod workload_file;
 
 pub use distribution::{Bucket, Distribution, Limits};
 pub use field::{
-    Array, Bytes, Compressible, Dates, Field, Generator, NumberKind, ObjectIds, Point, PointForm,
-    Reference, Sequence, Text, Weighted,
+    Array, Bytes, Dates, Field, Generator, NumberKind, ObjectIds, Point, PointForm, Reference,
+    Sequence, Share, Text, Weighted,
 };
 pub use operation::{
     Action, Aggregate, Command, CreateIndex, Delete, Distinct, DropIndex, Find, FindOne, Insert,
     Keys, Load, Operation, Transaction, Update,
 };
 pub use ordered::Ordered;
-pub use phase::{Arrivals, ErrorPolicy, Phase, Ramp, Reaction, Role, Share, Time};
+pub use phase::{Arrivals, ErrorPolicy, Phase, Ramp, RateShare, Reaction, Role, Time};
 pub use source::Source;
 pub use workload_file::{Collection, Index, When, WorkloadFile};

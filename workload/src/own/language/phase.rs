@@ -54,7 +54,7 @@ pub enum Arrivals {
     Poisson(f64),
     Ramp(Ramp),
     /// A share of what another phase's role reached.
-    Share(Share),
+    Share(RateShare),
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -67,7 +67,7 @@ pub struct Ramp {
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Share {
+pub struct RateShare {
     /// Per cent.
     pub percent: f64,
     /// An earlier phase.
@@ -86,7 +86,7 @@ pub(super) struct ArrivalsTable {
     constant: Option<f64>,
     poisson: Option<f64>,
     ramp: Option<Ramp>,
-    share: Option<Share>,
+    share: Option<RateShare>,
 }
 
 /// Highest rate that can be asked for, per second.

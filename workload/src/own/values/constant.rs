@@ -6,7 +6,9 @@ use toml::value::Datetime;
 /// The BSON value of a TOML value. Integers become int32 where they fit, as shells and drivers do.
 pub(crate) fn bson_of(value: &toml::Value) -> Result<Bson, String> {
     Ok(match value {
-        toml::Value::String(text) if text.contains('\0') => return Err("a text must not hold NUL".into()),
+        toml::Value::String(text) if text.contains('\0') => {
+            return Err("a text must not hold NUL".into());
+        }
         toml::Value::String(text) => Bson::String(text.clone()),
         toml::Value::Integer(number) => {
             i32::try_from(*number).map_or(Bson::Int64(*number), Bson::Int32)
@@ -14,7 +16,9 @@ pub(crate) fn bson_of(value: &toml::Value) -> Result<Bson, String> {
         toml::Value::Float(number) => Bson::Double(*number),
         toml::Value::Boolean(truth) => Bson::Boolean(*truth),
         toml::Value::Datetime(date) => Bson::DateTime(DateTime::from_millis(epoch_ms(date)?)),
-        toml::Value::Array(values) => Bson::Array(values.iter().map(bson_of).collect::<Result<_, _>>()?),
+        toml::Value::Array(values) => {
+            Bson::Array(values.iter().map(bson_of).collect::<Result<_, _>>()?)
+        }
         toml::Value::Table(table) => {
             let mut document = Document::new();
             for (name, value) in table {

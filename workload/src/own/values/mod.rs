@@ -11,22 +11,17 @@ mod text;
 mod value;
 
 pub(crate) use constant::{bson_of, encoded, epoch_ms};
-pub(crate) use drawn_number::DrawnNumber;
+pub(crate) use drawn_number::{DrawnNumber, standard_normal};
 pub(crate) use shape::{Context, Entry, Shape, ShapeBuilder};
-pub(crate) use text::{Bytes, Template, Text};
+pub(crate) use text::{Bytes, Filling, Template, Text};
 pub(crate) use value::{ByWeight, OfRecord, Value};
 
-use seekscope_stats::SplitMix64;
-
-/// Spreads neighbouring numbers over all of 64 bits.
-pub(crate) fn mixed(value: u64) -> u64 {
-    SplitMix64::new(value).next_u64()
-}
+use crate::generators::stream_seed;
 
 /// A key from a text, the same in every process (FNV-1a of 64 bits).
 pub(crate) fn key_of(seed: u64, text: &str) -> u64 {
     let hash = text.bytes().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
     });
-    mixed(seed ^ mixed(hash))
+    stream_seed(&[seed, hash])
 }

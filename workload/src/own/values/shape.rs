@@ -3,7 +3,8 @@
 use seekscope_client::BsonWriter;
 use seekscope_stats::SplitMix64;
 
-use super::{Value, mixed};
+use super::Value;
+use crate::generators::stream_seed;
 
 /// What values follow from, besides the seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) struct Context {
 impl Context {
     /// Where the streams of all fields of this record begin.
     pub(super) fn stream(self) -> u64 {
-        mixed(mixed(self.record) ^ self.draw.rotate_left(32))
+        stream_seed(&[self.record, self.draw])
     }
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// The stream of this field's draws within its document.
     pub(super) fn stream(&self, document: u64) -> u64 {
-        mixed(document ^ self.key)
+        stream_seed(&[document, self.key])
     }
 
     pub(super) fn is_absent(&self, stream: u64) -> bool {
@@ -123,6 +124,8 @@ impl ShapeBuilder {
 
     /// Is every part always the same?
     pub(crate) fn is_static(&self) -> bool {
-        self.parts.iter().all(|part| matches!(part, Part::Static(_)))
+        self.parts
+            .iter()
+            .all(|part| matches!(part, Part::Static(_)))
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use seekscope_client::BsonWriter;
 use seekscope_stats::SplitMix64;
 
-use super::{Bytes, Context, DrawnNumber, Entry, Shape, Template, Text, mixed};
+use super::{Bytes, Context, DrawnNumber, Entry, Shape, Template, Text};
+use crate::generators::Weighted;
 use crate::own::keys::Chooser;
 use crate::own::language::{NumberKind, PointForm};
 
@@ -83,28 +84,26 @@ pub(crate) struct OfRecord {
 /// One of several values.
 #[derive(Debug)]
 pub(crate) struct ByWeight {
-    /// Sum of the weights up to and including each.
-    cumulative: Vec<f64>,
+    places: Weighted<usize>,
     values: Vec<Value>,
 }
 
 impl ByWeight {
-    /// `None` where there is nothing with a weight.
+    /// `None` where nothing has a weight.
     pub(crate) fn new(weighted: Vec<(f64, Value)>) -> Option<Self> {
-        let mut sum = 0.0;
-        let (mut cumulative, mut values) = (Vec::new(), Vec::new());
-        for (weight, value) in weighted {
-            sum += weight;
-            cumulative.push(sum);
-            values.push(value);
-        }
-        (sum > 0.0 && sum.is_finite()).then_some(Self { cumulative, values })
+        let weights: Vec<(usize, f64)> = weighted
+            .iter()
+            .map(|(weight, _)| *weight)
+            .enumerate()
+            .collect();
+        Some(Self {
+            places: Weighted::new(&weights)?,
+            values: weighted.into_iter().map(|(_, value)| value).collect(),
+        })
     }
 
-    fn choose(&self, random: &mut SplitMix64) -> Option<&Value> {
-        let at = random.unit_f64() * self.cumulative.last().copied().unwrap_or(0.0);
-        let index = self.cumulative.partition_point(|&sum| sum <= at);
-        self.values.get(index).or(self.values.last())
+    fn choose(&self, random: &mut SplitMix64) -> &Value {
+        &self.values[self.places.draw(random)]
     }
 }
 
@@ -117,7 +116,11 @@ impl Value {
                 writer.value(*kind, name, encoded);
             }
             Self::Record(kind) => write_number(*kind, name, context.record, writer),
-            Self::Sequence { start, step, modulo } => {
+            Self::Sequence {
+                start,
+                step,
+                modulo,
+            } => {
                 let place = i64::try_from(context.record % modulo).unwrap_or(i64::MAX);
                 writer.int64(name, start.wrapping_add(step.wrapping_mul(place)));
             }
@@ -134,9 +137,8 @@ impl Value {
                 writer.boolean(name, random.unit_f64() < *share);
             }
             Self::Choose(choices) => {
-                if let Some(value) = choices.choose(&mut random) {
-                    value.write(name, context, random.next_u64(), writer);
-                }
+                let value = choices.choose(&mut random);
+                value.write(name, context, random.next_u64(), writer);
             }
             Self::Text(text) => text.write(name, &mut random, writer),
             Self::Binary(bytes) => bytes.write(name, &mut random, writer),
@@ -146,14 +148,28 @@ impl Value {
     }
 
     /// What is made of other values, or of several numbers.
-    fn write_compound(&self, name: &str, context: Context, random: &mut SplitMix64, writer: &mut BsonWriter) {
+    fn write_compound(
+        &self,
+        name: &str,
+        context: Context,
+        random: &mut SplitMix64,
+        writer: &mut BsonWriter,
+    ) {
         match self {
             Self::Uuid => write_uuid(name, random, writer),
-            Self::ObjectId { start_s, per_second, process } => {
+            Self::ObjectId {
+                start_s,
+                per_second,
+                process,
+            } => {
                 let id = object_id(*start_s, *per_second, *process, context.record);
                 writer.value(OBJECT_ID, name, &id);
             }
-            Self::DateStep { start, step, jitter } => {
+            Self::DateStep {
+                start,
+                step,
+                jitter,
+            } => {
                 let place = i64::try_from(context.record).unwrap_or(i64::MAX);
                 let late = i64::try_from(random.below(jitter.saturating_add(1))).unwrap_or(0);
                 let date = start.saturating_add(step.saturating_mul(place));
@@ -163,7 +179,11 @@ impl Value {
                 let later = i64::try_from(random.below(*span)).unwrap_or(0);
                 writer.date(name, start.saturating_add(later));
             }
-            Self::Point { longitude, latitude, form } => {
+            Self::Point {
+                longitude,
+                latitude,
+                form,
+            } => {
                 let x = between(*longitude, random);
                 let y = between(*latitude, random);
                 write_point(name, *form, [x, y], writer);
@@ -172,7 +192,12 @@ impl Value {
                 writer.begin_array(name);
                 for index in 0..length.count(random) {
                     let place = index as u64;
-                    of.write(Digits::of(place).as_str(), context, mixed(random.next_u64()), writer);
+                    of.write(
+                        Digits::of(place).as_str(),
+                        context,
+                        random.next_u64(),
+                        writer,
+                    );
                 }
                 writer.end();
             }
@@ -191,7 +216,11 @@ impl Value {
                 let draw = if of.is_fresh { context.draw } else { 0 };
                 write_of(&of.entry, name, Context { record, draw }, writer);
             }
-            Self::Reference { target, chooser, records } => {
+            Self::Reference {
+                target,
+                chooser,
+                records,
+            } => {
                 let record = chooser.choose(random, *records);
                 write_of(target, name, Context { record, draw: 0 }, writer);
             }
@@ -204,7 +233,12 @@ impl Value {
         match self {
             Self::Constant { encoded, .. } => encoded.len() as u64,
             Self::Record(_) => 25,
-            Self::Choose(choices) => choices.values.iter().map(Self::bytes_max).max().unwrap_or(0),
+            Self::Choose(choices) => choices
+                .values
+                .iter()
+                .map(Self::bytes_max)
+                .max()
+                .unwrap_or(0),
             Self::Text(text) => text.bytes_max(),
             Self::Binary(bytes) => bytes.bytes_max(),
             Self::Uuid => 21,
@@ -277,7 +311,11 @@ fn write_point(name: &str, form: PointForm, [x, y]: [f64; 2], writer: &mut BsonW
             "coordinates"
         }
     };
-    writer.begin_array(inner).double("0", x).double("1", y).end();
+    writer
+        .begin_array(inner)
+        .double("0", x)
+        .double("1", y)
+        .end();
     if form == PointForm::Geojson {
         writer.end();
     }
@@ -291,7 +329,10 @@ pub(super) struct Digits {
 
 impl Digits {
     pub(super) fn of(mut number: u64) -> Self {
-        let mut digits = Self { bytes: [b'0'; 20], start: 19 };
+        let mut digits = Self {
+            bytes: [b'0'; 20],
+            start: 19,
+        };
         let mut at = 20;
         while number > 0 {
             at -= 1;
