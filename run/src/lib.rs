@@ -43,7 +43,7 @@ pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
-pub use directory::{IntervalWriter, IoWriter, LeafWriter, RunDirectory};
+pub use directory::{CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory};
 pub use disk_measurement::{
     AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
     OperationOutcome, ReadAdvice, StepGroup,
@@ -59,7 +59,7 @@ pub use host::HostFacts;
 pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
-pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
+pub use latency_log::{LatencyInterval, LatencyLogWriter, parse_tag, tag_of};
 pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
     OrderDecay, PredictedScan, ScanOrder,

@@ -16,6 +16,18 @@ pub enum WorkloadError {
         "{namespace} has an index named {name} already; nothing was changed; choose another name or drop it"
     )]
     IndexExists { namespace: Namespace, name: String },
+    #[error(
+        "the database {name} holds {count} collections that seekscope did not make ({collections}); \
+         nothing was changed; name another database with --database, or remove them yourself"
+    )]
+    ForeignDatabase {
+        name: String,
+        count: usize,
+        /// Some of them.
+        collections: String,
+    },
+    #[error("{name} cannot be used: {why}; nothing was changed; name another database")]
+    Database { name: String, why: String },
     #[error("{namespace} does not exist or is empty: nothing to index or update")]
     NoData { namespace: Namespace },
     #[error("{given:?} is not a key pattern: {why}; write for example {{\"i\": 1}}")]

@@ -8,4 +8,6 @@
 
 mod index_build;
 mod load_and_update;
+mod ownership;
 mod support;
+mod verification;
