@@ -37,7 +37,7 @@ pub mod units;
 
 pub use bench::{
     Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, LoadPoint, OperationResult,
-    Saturation, SchemaShape, Steady, StorageFacts, Verification,
+    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
 };
 pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
