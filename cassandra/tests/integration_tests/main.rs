@@ -11,5 +11,10 @@ mod cassandra_server;
 #[test]
 fn starts() {
     let server = cassandra_server::CassandraServer::start();
-    println!("port {} pid {} {}", server.port, server.pid, server.uri("x", ""));
+    println!(
+        "port {} pid {} {}",
+        server.port,
+        server.pid,
+        server.uri("x", "")
+    );
 }
