@@ -66,6 +66,13 @@ pub struct BenchMeasurement {
     pub recommendation: Option<String>,
 }
 
+impl BenchMeasurement {
+    /// Was nothing measured at all?
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.index_builds.is_empty() && self.shapes.is_empty()
+    }
+}
+
 /// A stretch of work of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
@@ -81,6 +88,8 @@ pub struct BenchStep {
     /// Which repetition, from 1.
     pub repetition: u32,
     pub client: ClientKind,
+    /// Why this client, for people.
+    pub client_reason: String,
     pub arrivals: Arrivals,
     /// Operations that could be in flight at once.
     pub in_flight: u32,
@@ -94,6 +103,16 @@ pub struct BenchStep {
     pub steady: Option<Steady>,
     /// Why the figures must not be believed; empty if they may.
     pub invalid: Vec<String>,
+    /// Requests that were answered or failed, warm-up included: what CPU times are divided by.
+    pub requests: u64,
+    /// Transactions begun, warm-up included. A request that belongs to no transaction is one by itself.
+    pub transactions: u64,
+    /// Transactions due per second; `None` in a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Transactions that ended well, per second without the warm-up.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it (batch means); `None` where the time was too short.
+    pub throughput_interval: Option<(f64, f64)>,
     pub operations: Vec<OperationResult>,
     /// Failures by operation and name, with one message each: `(operation, name, count, message)`.
     pub failures: Vec<(String, String, u64, String)>,
@@ -111,6 +130,9 @@ pub struct BenchStep {
     pub server_write_bytes: Option<u64>,
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
+    /// Bytes that the server's data directory takes on the disk after the step, journal included, where
+    /// it can be seen.
+    pub directory_bytes: Option<u64>,
     pub verification: Option<Verification>,
 }
 
