@@ -82,11 +82,25 @@ impl Sdu {
         }
     }
 
+    /// Document `number` as loaded.
+    pub fn document(&self, number: u64) -> RawDocumentBuf {
+        self.revised_document(number, 0)
+    }
+
     /// Document `number` after `revision` updates.
     pub fn revised_document(&self, number: u64, revision: u64) -> RawDocumentBuf {
         let mut buffer = Vec::with_capacity(MAX_BYTES);
         self.append_document(number, revision, &mut buffer);
         into_raw(buffer)
+    }
+
+    /// Is this document `number` in any revision?
+    pub fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
+        let ours = self.document(number);
+        let same =
+            |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
+        ours.as_bytes().len() == found.as_bytes().len()
+            && ["_id", "i", "d", "a"].into_iter().all(same)
     }
 
     /// The document's BSON at the end of `buffer`.
@@ -172,15 +186,11 @@ impl Sdu {
 
 impl Documents for Sdu {
     fn document(&self, number: u64) -> RawDocumentBuf {
-        self.revised_document(number, 0)
+        Self::document(self, number)
     }
 
     fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
-        let ours = self.document(number);
-        let same =
-            |name: &str| matches!((ours.get(name), found.get(name)), (Ok(a), Ok(b)) if a == b);
-        ours.as_bytes().len() == found.as_bytes().len()
-            && ["_id", "i", "d", "a"].into_iter().all(same)
+        Self::is_revision_of(self, number, found)
     }
 }
 

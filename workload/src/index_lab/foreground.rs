@@ -74,27 +74,43 @@ impl ForegroundRun {
             let times = times.as_ref().filter(|times| !times.is_empty())?;
             Some(times.value_at_quantile(0.99))
         };
-        Some([p99(&stretches[0])?, p99(&stretches[1])?, p99(&stretches[2])?])
+        Some([
+            p99(&stretches[0])?,
+            p99(&stretches[1])?,
+            p99(&stretches[2])?,
+        ])
     }
 }
+
+/// How the other load ended, and its seconds.
+type Sent = (Ended, Vec<Second>);
 
 /// The engine on a thread; dropping it stops and joins it.
 struct Running {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<(Ended, Vec<Second>), ClientError>>>,
+    thread: Option<JoinHandle<Result<Sent, ClientError>>>,
 }
 
 impl Running {
     fn start(foreground: &Foreground, workload: PointOperations) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (client, job, flag) = (foreground.client.clone(), job(foreground), Arc::clone(&stop));
+        let (client, job, flag) = (
+            foreground.client.clone(),
+            job(foreground),
+            Arc::clone(&stop),
+        );
         let thread = thread::spawn(move || {
             let mut seconds = Vec::new();
             let workload: &dyn Workload = &workload;
-            let ended = run(&client, workload, &job, &flag, &mut |second| seconds.push(second))?;
+            let ended = run(&client, workload, &job, &flag, &mut |second| {
+                seconds.push(second)
+            })?;
             Ok((ended, seconds))
         });
-        Self { stop, thread: Some(thread) }
+        Self {
+            stop,
+            thread: Some(thread),
+        }
     }
 
     /// Waits, but not for longer than the engine runs.
@@ -105,7 +121,7 @@ impl Running {
         }
     }
 
-    async fn end(mut self) -> Result<(Ended, Vec<Second>), WorkloadError> {
+    async fn end(mut self) -> Result<Sent, WorkloadError> {
         self.stop.store(true, Ordering::Relaxed);
         while self.thread.as_ref().is_some_and(|t| !t.is_finished()) {
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -128,7 +144,9 @@ impl Drop for Running {
 
 fn job(foreground: &Foreground) -> Job {
     Job {
-        schedule: ScheduleKind::Constant { per_s: foreground.per_s },
+        schedule: ScheduleKind::Constant {
+            per_s: foreground.per_s,
+        },
         in_flight: foreground.in_flight,
         threads: foreground.threads,
         transactions: None,
@@ -151,8 +169,12 @@ impl IndexLab {
         progress: &(dyn Fn(BuildProgress) + Send + Sync),
     ) -> Result<(BenchIndexBuild, ForegroundRun), WorkloadError> {
         let collection = self.namespace.collection();
-        let workload =
-            PointOperations::new(collection, self.documents.clone(), self.count, foreground.seed);
+        let workload = PointOperations::new(
+            collection,
+            self.documents.clone(),
+            self.count,
+            foreground.seed,
+        );
         let running = Running::start(foreground, workload);
         running.wait(foreground.margin).await;
         let built = self.create(kind, progress).await?;
@@ -237,7 +259,9 @@ mod tests {
 
     #[test]
     fn seconds_are_before_during_or_after_the_build() {
-        let seconds = (0..8).map(|s| second(s * SECOND_NS, 1000 * (s + 1))).collect();
+        let seconds = (0..8)
+            .map(|s| second(s * SECOND_NS, 1000 * (s + 1)))
+            .collect();
         let [before, during, after] = run(seconds).p99_ns().unwrap();
         assert!(before.abs_diff(2000) < 5 && during.abs_diff(5000) < 5 && after.abs_diff(8000) < 8);
     }

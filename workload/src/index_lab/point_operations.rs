@@ -45,9 +45,14 @@ struct Shared {
 impl PointOperations {
     /// On a collection that holds `count` of these documents.
     pub fn new(collection: &str, documents: IndexedDocuments, count: u64, seed: u64) -> Self {
-        let operation = |name: &str| Operation { name: name.into(), is_transaction: false };
+        let operation = |name: &str| Operation {
+            name: name.into(),
+            is_transaction: false,
+        };
         Self {
-            operations: ["read", "update", "insert", "delete"].map(operation).to_vec(),
+            operations: ["read", "update", "insert", "delete"]
+                .map(operation)
+                .to_vec(),
             shared: Arc::new(Shared {
                 collection: collection.into(),
                 documents,
@@ -66,7 +71,8 @@ impl Workload for PointOperations {
     }
 
     fn actor(&self, place: ActorPlace) -> Box<dyn Actor> {
-        let seed = SplitMix64::new(place.index as u64 ^ self.shared.seed.rotate_left(32)).next_u64();
+        let seed =
+            SplitMix64::new(place.index as u64 ^ self.shared.seed.rotate_left(32)).next_u64();
         Box::new(User {
             shared: Arc::clone(&self.shared),
             random: SplitMix64::new(seed),
@@ -97,7 +103,10 @@ impl Actor for User {
     fn begin(&mut self) -> Option<OperationId> {
         let shared = Arc::clone(&self.shared);
         let draw = self.random.below(100);
-        let drawn = [READ, UPDATE, INSERT].into_iter().zip(SHARES).find(|(_, below)| draw < *below);
+        let drawn = [READ, UPDATE, INSERT]
+            .into_iter()
+            .zip(SHARES)
+            .find(|(_, below)| draw < *below);
         let (operation, number) = match drawn.map_or(DELETE, |(operation, _)| operation) {
             INSERT => (INSERT, shared.next_insert.fetch_add(1, Ordering::Relaxed)),
             // Nothing to delete yet: a read keeps the rate.
@@ -131,17 +140,33 @@ impl Actor for User {
                 statement.raw(shared.documents.document(self.number).as_bytes());
             }
             UPDATE => {
-                statement.begin().begin_document("q").int64("_id", number).end();
+                statement
+                    .begin()
+                    .begin_document("q")
+                    .int64("_id", number)
+                    .end();
                 statement.begin_document("u").begin_document("$set");
                 let value = random_int(&mut self.random);
-                statement.int32(shared.documents.number_field(), value).end().end().end();
+                statement
+                    .int32(shared.documents.number_field(), value)
+                    .end()
+                    .end()
+                    .end();
             }
             DELETE => {
-                statement.begin().begin_document("q").int64("_id", number).end();
+                statement
+                    .begin()
+                    .begin_document("q")
+                    .int64("_id", number)
+                    .end();
                 statement.int32("limit", 1).end();
             }
             _ => {
-                request.body.begin_document("filter").int64("_id", number).end();
+                request
+                    .body
+                    .begin_document("filter")
+                    .int64("_id", number)
+                    .end();
                 request.body.int32("limit", 1).boolean("singleBatch", true);
             }
         }
@@ -200,7 +225,11 @@ mod tests {
                     _ => assert!(number < 100),
                 }
             }
-            let reply = Reply { returned: 1, matched: 1, ..Reply::default() };
+            let reply = Reply {
+                returned: 1,
+                matched: 1,
+                ..Reply::default()
+            };
             assert_eq!(user.reply(Ok(&reply)), Verdict::Good);
             assert_eq!(user.request(&mut request), None);
         }
