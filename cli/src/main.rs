@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod bench_results;
 mod clean;
 mod compare;
 mod disk;

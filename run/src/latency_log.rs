@@ -29,6 +29,7 @@ const LATENCIES: &str = "latency.hlog";
 /// The column names that the format's other writers put before the first interval.
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+const RESPONSE: &str = ":response";
 /// More than any histogram of 64-bit values with five digits takes when inflated.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// Longer lines are none of ours.
@@ -41,6 +42,17 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 /// byte. [`parse_tag`] takes it all back.
 pub fn tag_of(step: &str, operation: &str) -> String {
     format!("{}:{}", escape(step), escape(operation))
+}
+
+/// The tag of response times (from the scheduled start) of a step's operation, where they are recorded
+/// beside service times. No name can make it up: their colons are escaped.
+pub fn response_tag_of(step: &str, operation: &str) -> String {
+    tag_of(step, operation) + RESPONSE
+}
+
+/// The tag of the service times that a tag of response times belongs to; `None` for other tags.
+pub fn service_tag_of_response(tag: &str) -> Option<&str> {
+    tag.strip_suffix(RESPONSE)
 }
 
 /// Step and operation of a tag; `None` for a tag that [`tag_of`] did not make.
@@ -196,12 +208,17 @@ impl RunDirectory {
         let (mut line, mut at) = (Vec::new(), position);
         loop {
             line.clear();
-            let length = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            let length = reader
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line);
             let length = length.map_err(RunError::io("read", &path))?;
             if line.last() != Some(&b'\n') {
                 // The end, or a torn last line.
                 return match u64::try_from(length) {
-                    Ok(LINE_BYTES_MAX) => Err(RunError::damaged(&path)(format!("no line at byte {at}"))),
+                    Ok(LINE_BYTES_MAX) => {
+                        Err(RunError::damaged(&path)(format!("no line at byte {at}")))
+                    }
                     _ => Ok(()),
                 };
             }
@@ -236,7 +253,10 @@ fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, Str
                 return Err(format!("no interval at byte {}", at + offset as u64));
             }
         };
-        let (tag, start) = (interval.tag().map_or("", |tag| tag.as_str()), interval.start_timestamp());
+        let (tag, start) = (
+            interval.tag().map_or("", |tag| tag.as_str()),
+            interval.start_timestamp(),
+        );
         return match decode(interval.encoded_histogram()) {
             Ok(histogram) => Ok(Some(LatencyInterval {
                 tag: tag.to_string(),
@@ -278,6 +298,21 @@ fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn response_times_have_tags_that_no_name_can_make_up() {
+        let tag = response_tag_of("run:response", "READ");
+        let service = service_tag_of_response(&tag).unwrap();
+        assert_eq!(
+            parse_tag(service),
+            Some(("run:response".into(), "READ".into()))
+        );
+        assert_eq!(
+            service_tag_of_response(&tag_of("run", "READ:response")),
+            None
+        );
+        assert!(Tag::new(&tag).is_some());
+    }
 
     #[test]
     fn tags_are_safe_and_lead_back() {
