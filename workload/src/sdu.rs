@@ -190,7 +190,7 @@ pub(crate) fn id(number: u64) -> i64 {
 }
 
 /// Spreads neighbouring numbers over all seeds.
-fn mixed(value: u64) -> u64 {
+pub(crate) fn mixed(value: u64) -> u64 {
     SplitMix64::new(value).next_u64()
 }
 
