@@ -110,6 +110,7 @@ pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
         for operation in operations(&steps) {
             rows.extend(operation_rows(&work, &operation, &steps, interleaved));
         }
+        rows.push(throughput_row(&work, &steps, interleaved));
         rows.extend(WHOLE.iter().map(|(measure, value)| {
             let samples: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, *value)).collect();
             Row::new(&work, "", *measure, &samples, interleaved, |_| None)
@@ -246,6 +247,13 @@ fn operation_rows(work: &str, operation: &str, steps: &[Steps<'_>], interleaved:
         ));
     }
     rows
+}
+
+/// All transactions of a step. Of a lone run its operations tell.
+fn throughput_row(work: &str, steps: &[Steps<'_>], interleaved: bool) -> Row {
+    let rate = |step: &BenchStep| Some(step.throughput_per_s);
+    let rates: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, rate)).collect();
+    Row::new(work, "", Measure::PerSecond, &rates, interleaved, |_| None)
 }
 
 fn lone<'a>(steps: &Steps<'a>) -> Option<(&'a BenchRecords, &'a BenchStep)> {

@@ -2,34 +2,8 @@
 
 use seekscope_run::{BenchStep, StorageFacts};
 
-/// Requests of a step, failed ones included: what client and server worked for. A transaction is not
-/// counted beside the requests that it is made of.
-pub(super) fn requests(step: &BenchStep) -> u64 {
-    let sent = step.operations.iter().filter(|op| !op.is_transaction);
-    sent.fold(0, |sum, op| {
-        sum.saturating_add(op.count).saturating_add(op.errors)
-    })
-}
-
-/// Good requests per second, of all kinds together.
-pub(super) fn requests_per_s(step: &BenchStep) -> f64 {
-    let sent = step.operations.iter().filter(|op| !op.is_transaction);
-    sent.map(|op| op.per_s).sum()
-}
-
-/// The 95 % interval of [`requests_per_s`], as far as it is known of a step of one kind of request; of
-/// several kinds the rates move together, so their margins add up.
-pub(super) fn requests_per_s_interval(step: &BenchStep) -> Option<(f64, f64)> {
-    let sent = step.operations.iter().filter(|op| !op.is_transaction);
-    sent.map(|op| op.per_s_interval)
-        .try_fold((0.0, 0.0), |sum, interval| {
-            interval.map(|(low, high)| (sum.0 + low, sum.1 + high))
-        })
-        .filter(|(_, high)| *high > 0.0)
-}
-
 fn per_request(step: &BenchStep, amount: Option<u64>) -> Option<f64> {
-    match requests(step) {
+    match step.requests {
         0 => None,
         n => Some(amount? as f64 / n as f64),
     }

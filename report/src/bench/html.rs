@@ -147,7 +147,7 @@ fn variants_section(variants: Option<&variants::Variants>) -> Markup {
 fn bars(chart: &BarChart) -> Markup {
     let (heading, caption) = match chart.id.as_str() {
         variants::THROUGHPUT => (
-            "Requests per second by workload",
+            "Transactions per second by workload",
             "Whiskers: 95 % intervals, over repetitions where there are several.",
         ),
         _ => (
@@ -202,6 +202,7 @@ fn schema(input: &BenchReportInput<'_>, growth: Option<&LineChart>) -> Markup {
             }
             (table(&shapes))
             @if let Some(growth) = labs::growth(input) { (table(&growth)) }
+            @if let Some(experiments) = labs::experiments(input) { (table(&experiments)) }
         }
     }
 }

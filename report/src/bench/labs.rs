@@ -5,7 +5,7 @@ use seekscope_run::{BenchIndexBuild, SchemaShape};
 use seekscope_stats::median;
 
 use super::BenchReportInput;
-use crate::numbers::{format_rate, whole};
+use crate::numbers::{format_rate, format_times, whole};
 use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
@@ -156,6 +156,40 @@ pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<Table> {
                 at(rates.len() - 1),
             ]);
         }
+    }
+    table.or_nothing()
+}
+
+/// What published experiments found, beside what was found here.
+pub(super) fn experiments(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        2,
+        &[
+            "experiment",
+            "compared",
+            "before",
+            "after",
+            "ratio",
+            "published",
+        ],
+    );
+    for experiment in &input.measurement()?.experiments {
+        let value = |value: f64| match experiment.unit.as_str() {
+            "ns" => format_ns(whole(value)),
+            unit => format!("{} {unit}", format_rate(value)),
+        };
+        let name = match experiment.disk.as_str() {
+            "" => experiment.name.clone(),
+            disk => format!("{} ({disk})", experiment.name),
+        };
+        table.row([
+            name.into(),
+            experiment.compared.as_str().into(),
+            value(experiment.before).into(),
+            value(experiment.after).into(),
+            format_times(experiment.ratio).into(),
+            format_times(experiment.published_ratio).into(),
+        ]);
     }
     table.or_nothing()
 }

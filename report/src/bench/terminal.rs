@@ -28,6 +28,7 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
         labs::index_builds(input),
         labs::shapes(input),
         labs::growth(input),
+        labs::experiments(input),
     ];
     for table in numbers.iter().flatten() {
         paragraph(&table_text(table, width));

@@ -70,7 +70,7 @@ fn throughput(sides: &[Side<'_>]) -> Option<BarChart> {
     let mut works: Vec<String> = Vec::new();
     for (_, step) in sides.iter().flat_map(|side| &side.steps) {
         let work = figures::work_of(step);
-        if figures::requests(step) > 0 && !works.contains(&work) {
+        if step.throughput_per_s > 0.0 && !works.contains(&work) {
             works.push(work);
         }
     }
@@ -106,12 +106,9 @@ type Interval = Option<(f64, f64)>;
 
 /// The median of repetitions with the interval of their mean, or one step's own.
 fn bar(steps: &[&BenchStep]) -> (Option<f64>, Interval) {
-    let rates: Vec<f64> = steps
-        .iter()
-        .map(|step| figures::requests_per_s(step))
-        .collect();
+    let rates: Vec<f64> = steps.iter().map(|step| step.throughput_per_s).collect();
     let interval = match steps {
-        [one] => figures::requests_per_s_interval(one),
+        [one] => one.throughput_interval,
         _ => Estimate::of_mean(&rates).map(|mean| mean.interval(0.05)),
     };
     (

@@ -255,6 +255,7 @@ async fn storage(
         data_bytes: number("size"),
         storage_bytes: number("storageSize"),
         index_bytes: number("totalIndexSize"),
+        directory_bytes: None,
     })
 }
 
