@@ -196,12 +196,17 @@ impl RunDirectory {
         let (mut line, mut at) = (Vec::new(), position);
         loop {
             line.clear();
-            let length = reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+            let length = reader
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line);
             let length = length.map_err(RunError::io("read", &path))?;
             if line.last() != Some(&b'\n') {
                 // The end, or a torn last line.
                 return match u64::try_from(length) {
-                    Ok(LINE_BYTES_MAX) => Err(RunError::damaged(&path)(format!("no line at byte {at}"))),
+                    Ok(LINE_BYTES_MAX) => {
+                        Err(RunError::damaged(&path)(format!("no line at byte {at}")))
+                    }
                     _ => Ok(()),
                 };
             }
@@ -236,7 +241,10 @@ fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, Str
                 return Err(format!("no interval at byte {}", at + offset as u64));
             }
         };
-        let (tag, start) = (interval.tag().map_or("", |tag| tag.as_str()), interval.start_timestamp());
+        let (tag, start) = (
+            interval.tag().map_or("", |tag| tag.as_str()),
+            interval.start_timestamp(),
+        );
         return match decode(interval.encoded_histogram()) {
             Ok(histogram) => Ok(Some(LatencyInterval {
                 tag: tag.to_string(),

@@ -38,7 +38,8 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
 
 /// `constant`, `poisson`, `ramp:FROM..TO:TIME`, `replay:FILE`.
 pub fn parse_arrivals(text: &str) -> Result<ArrivalsName, String> {
-    let expected = || "constant, poisson, ramp:FROM..TO:TIME or replay:FILE is expected".to_string();
+    let expected =
+        || "constant, poisson, ramp:FROM..TO:TIME or replay:FILE is expected".to_string();
     match text.split_once(':') {
         None if text == "constant" => Ok(ArrivalsName::Constant),
         None if text == "poisson" => Ok(ArrivalsName::Poisson),
@@ -91,7 +92,12 @@ impl std::fmt::Display for Slo {
         for (i, limit) in self.limits.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             let ns = u64::try_from(limit.limit.as_nanos()).unwrap_or(u64::MAX);
-            write!(out, "{comma}{}={}", limit.name(), format_ns(ns).replace(' ', ""))?;
+            write!(
+                out,
+                "{comma}{}={}",
+                limit.name(),
+                format_ns(ns).replace(' ', "")
+            )?;
         }
         if self.errors_share > 0.0 {
             write!(out, ",errors={}%", self.errors_share * 100.0)?;
@@ -102,7 +108,9 @@ impl std::fmt::Display for Slo {
 
 /// `p99=20ms`, `p50=1ms,p99.9=100ms,errors=0.1%`. `p999` means 99.9 as elsewhere in results.
 pub fn parse_slo(text: &str) -> Result<Slo, String> {
-    let expected = || format!("`{text}`: p99=20ms is expected, with more after commas, e.g. ,p999=1s,errors=0.1%");
+    let expected = || {
+        format!("`{text}`: p99=20ms is expected, with more after commas, e.g. ,p999=1s,errors=0.1%")
+    };
     let mut slo = Slo {
         limits: Vec::new(),
         errors_share: 0.0,
@@ -179,7 +187,9 @@ pub fn parse_start(text: &str) -> Result<StartAt, String> {
     }
     match text.parse::<jiff::Timestamp>() {
         Ok(moment) => Ok(StartAt::Epoch(moment.as_nanosecond())),
-        Err(_) => Err("a moment is expected: 2026-09-01T10:15:00Z, +10s, or seconds since 1970".into()),
+        Err(_) => {
+            Err("a moment is expected: 2026-09-01T10:15:00Z, +10s, or seconds since 1970".into())
+        }
     }
 }
 
@@ -236,7 +246,15 @@ mod tests {
         assert_eq!(names, ["p99", "p99.9", "max"]);
         assert!((slo.errors_share - 0.001).abs() < 1e-12);
         assert_eq!(parse_slo("p99=20ms").unwrap().to_string(), "p99=20.0ms");
-        for bad in ["", "p99", "p0=1s", "p101=1s", "errors=0", "x=1s", "p99=1s,errors=2"] {
+        for bad in [
+            "",
+            "p99",
+            "p0=1s",
+            "p101=1s",
+            "errors=0",
+            "x=1s",
+            "p99=1s,errors=2",
+        ] {
             assert!(parse_slo(bad).is_err(), "{bad}");
         }
     }
@@ -249,7 +267,10 @@ mod tests {
             parse_start("2026-09-01T10:15:00Z"),
             Ok(StartAt::Epoch(1_788_257_700_000_000_000))
         );
-        assert_eq!(parse_start("+2s"), Ok(StartAt::After(Duration::from_secs(2))));
+        assert_eq!(
+            parse_start("+2s"),
+            Ok(StartAt::After(Duration::from_secs(2)))
+        );
         assert_eq!(parse_start("5"), Ok(StartAt::Epoch(5_000_000_000)));
         assert!(parse_start("tomorrow").is_err());
         let (name, values) = parse_alternatives("block_compressor=none,lz4").unwrap();

@@ -12,15 +12,13 @@ mod trace_files;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use bench::{
     BenchArgs, BenchVerb, EditionName, EraName, KeyHashName, MergeArgs, SysbenchArgs, WorkloadName,
     YcsbArgs, YcsbPhase,
 };
-pub use bench_common::{
-    BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName,
-};
+pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName};
 pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
