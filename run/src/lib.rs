@@ -37,7 +37,7 @@ pub mod units;
 
 pub use bench::{
     Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, LoadPoint, OperationResult,
-    Saturation, SchemaShape, Steady, StorageFacts, Verification,
+    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
 };
 pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
@@ -65,7 +65,7 @@ pub use layout::{
     OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
-pub use pressure::IoPressure;
+pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;

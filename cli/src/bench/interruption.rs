@@ -46,12 +46,18 @@ impl Interruption {
         }
     }
 
+    /// Waits for the signal.
+    pub async fn first(&self) {
+        let mut name = self.name.clone();
+        // The sender lives as long as the runtime.
+        let _ = name.wait_for(Option::is_some).await;
+    }
+
     /// What the work comes to; dropped, and an error, when a signal comes first.
     pub async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        let mut name = self.name.clone();
         tokio::select! {
             biased;
-            _ = name.wait_for(Option::is_some) => {
+            () = self.first() => {
                 self.check()?;
                 Err(Interrupted("a signal").into())
             }

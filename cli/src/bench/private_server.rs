@@ -106,7 +106,8 @@ impl PrivateServer {
                 // The journal's files come and go.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    return Err(error).with_context(|| format!("cannot look at {}", file.display()));
+                    return Err(error)
+                        .with_context(|| format!("cannot look at {}", file.display()));
                 }
             }
         }

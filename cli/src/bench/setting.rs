@@ -59,7 +59,10 @@ fn secantusd(name: &str, value: &str) -> Result<Vec<String>> {
     if let Some((_, option)) = options.find(|(known, _)| *known == name) {
         return Ok(vec![option.into(), value.into()]);
     }
-    match (SECANTUSD_FLAGS.iter().find(|(known, _)| *known == name), value) {
+    match (
+        SECANTUSD_FLAGS.iter().find(|(known, _)| *known == name),
+        value,
+    ) {
         (Some((_, flag)), "true" | "on" | "yes" | "1") => Ok(vec![(*flag).into()]),
         (Some(_), "false" | "off" | "no" | "0") => Ok(Vec::new()),
         (Some(_), _) => Err(Usage(format!("{name}={value}: true or false is expected")).into()),
@@ -109,12 +112,18 @@ mod tests {
             mongod("block_compressor", "zlib"),
             "1 --wiredTigerCollectionBlockCompressor zlib"
         );
-        assert_eq!(mongod("ttlMonitorEnabled", "false"), "1 --setParameter ttlMonitorEnabled=false");
+        assert_eq!(
+            mongod("ttlMonitorEnabled", "false"),
+            "1 --setParameter ttlMonitorEnabled=false"
+        );
         assert_eq!(
             secantusd("block_compressor", "zlib").unwrap(),
             "1 --block-compressor zlib"
         );
-        assert_eq!(secantusd("cache_size", "64M").unwrap(), format!("{} ", 64 << 20));
+        assert_eq!(
+            secantusd("cache_size", "64M").unwrap(),
+            format!("{} ", 64 << 20)
+        );
         assert_eq!(secantusd("data_nonlogged", "false").unwrap(), "1 ");
         assert!(secantusd("data_nonlogged", "maybe").is_err());
         let unknown = secantusd("journal", "off").unwrap_err().to_string();

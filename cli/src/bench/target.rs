@@ -73,6 +73,11 @@ impl Target {
         ProcFs::host().io(self.facts.pid?).ok()
     }
 
+    /// What the database takes, from the server's statistics; `None` where it tells nothing.
+    pub async fn storage(&self, _database: &str) -> Option<seekscope_run::StorageFacts> {
+        None
+    }
+
     /// The disk under its data, where that is on this host.
     pub fn device(&self) -> Option<DeviceFacts> {
         let folder = self.facts.dbpath.as_deref()?;

@@ -9,5 +9,6 @@
 mod index_build;
 mod load_and_update;
 mod ownership;
+mod schema;
 mod support;
 mod verification;
