@@ -174,6 +174,9 @@ pub struct StorageFacts {
     /// Bytes of the data files.
     pub storage_bytes: u64,
     pub index_bytes: u64,
+    /// What the data files in the server's directory take on its disk, whatever database they hold;
+    /// logs left out. `None` where they cannot be seen.
+    pub directory_bytes: Option<u64>,
 }
 
 /// Were acknowledged writes there afterwards?

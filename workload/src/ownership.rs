@@ -247,7 +247,7 @@ impl OwnedDatabase {
 
     async fn read_entries(&self) -> Result<Vec<DataSet>, WorkloadError> {
         let failed = |error: mongodb::error::Error| match error.kind.as_ref() {
-            mongodb::error::ErrorKind::BsonDeserialization(why) => WorkloadError::Database {
+            mongodb::error::ErrorKind::Bson(why) => WorkloadError::Database {
                 name: format!("{}.{OWNER}", self.name),
                 why: format!("it holds what seekscope did not write ({why})"),
             },

@@ -36,15 +36,4 @@ impl Fault {
             message: message.into(),
         }
     }
-
-    /// The same fault seen from one level further out.
-    pub(crate) fn under(mut self, outer: &str) -> Self {
-        let separator = if self.path.is_empty() || self.path.starts_with('[') || outer.is_empty() {
-            ""
-        } else {
-            "."
-        };
-        self.path = format!("{outer}{separator}{}", self.path);
-        self
-    }
 }

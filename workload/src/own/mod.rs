@@ -6,10 +6,14 @@
 //!
 //! The language is described for users in `docs/workloads.md`.
 
+mod actor;
 pub mod builtin;
 mod error;
 mod keys;
 pub mod language;
+pub mod plan;
 mod values;
 
 pub use error::OwnError;
+pub use language::Source;
+pub use plan::{Plan, PlanOptions};
