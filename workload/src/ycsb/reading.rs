@@ -9,8 +9,6 @@ use crate::generators::{
 /// Most fields of a row, and most bytes of its values: MongoDB's documents end at 16 MiB.
 const FIELDS_MAX: u64 = 10_000;
 const ROW_BYTES_MAX: usize = 16 << 20;
-/// Rows of one insert: what MongoDB takes in one command.
-const BATCH_MAX: u64 = 100_000;
 /// YCSB counts in 32 bits.
 const YCSB_COUNT_MAX: u64 = i32::MAX as u64;
 

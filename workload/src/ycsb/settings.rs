@@ -6,6 +6,9 @@ use super::reading::Reader;
 use super::{Edition, Properties, YcsbError};
 use crate::generators::{ByteOrder, Hotspot, LengthDistribution};
 
+/// Rows of one insert: what MongoDB takes in one command.
+const BATCH_MAX: u64 = 100_000;
+
 /// How rows are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RequestDistribution {
