@@ -21,6 +21,8 @@ mod variants;
 mod ycsb;
 mod ycsb_output;
 
+pub use results::{Results, Show};
+
 use anyhow::Result;
 
 use crate::args::{BenchArgs, BenchVerb};

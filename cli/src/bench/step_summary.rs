@@ -7,14 +7,14 @@ use hdrhistogram::Histogram;
 use seekscope_client::{Ended, ScheduleKind};
 use seekscope_run::{
     BenchStep, ClockOffset, LatencySummary, Limitation, RunDirectory, StorageFacts,
-    latency_histogram, parse_tag,
+    latency_histogram, parse_tag, service_tag_of_response,
 };
 use seekscope_server::ServerUse;
 
 use super::client_choice::Chosen;
 use super::figures;
 use super::stage::StepPlan;
-use super::step_recorder::{RESPONSE_SUFFIX, StepRecorder};
+use super::step_recorder::StepRecorder;
 use super::target::Target;
 use super::validity::{self, Judged};
 use crate::args::WarmUpName;
@@ -131,12 +131,12 @@ pub fn summed_up(
 
 /// Of single requests: those of transactions are among them.
 fn is_of_requests(tag: &str, kinds: &[seekscope_client::Operation], is_open: bool) -> bool {
-    let Some((_, name)) = parse_tag(tag) else {
-        return false;
+    let (service, is_response) = match service_tag_of_response(tag) {
+        Some(service) => (service, true),
+        None => (tag, false),
     };
-    let (name, is_response) = match name.strip_suffix(RESPONSE_SUFFIX) {
-        Some(name) => (name, true),
-        None => (name.as_str(), false),
+    let Some((_, name)) = parse_tag(service) else {
+        return false;
     };
     let is_single = kinds.iter().any(|k| k.name == name && !k.is_transaction);
     // A workload of transactions alone has no others.
