@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use seekscope_client::{ClientError, Ended, Job, Second, Wanted, Workload, run};
+use mongodb::bson::doc;
+use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
@@ -22,6 +23,7 @@ use seekscope_server::sampling::Sampler;
 use tokio::task::JoinHandle;
 
 use super::client_choice::{Chosen, choose};
+use super::ending::server_gone;
 use super::interruption::Interruption;
 use super::step_recorder::StepRecorder;
 use super::step_summary::{self, Around};
@@ -58,6 +60,8 @@ pub struct StepPlan {
     /// `job.schedule` as results name it.
     pub arrivals: Arrivals,
     pub warm_up: WarmUpName,
+    /// Operations that will be done, for the progress, where that is known.
+    pub expected: Option<u64>,
     /// Raised by the caller to end the step early, beside a signal.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -146,7 +150,6 @@ impl Stage {
         )?;
         let mut step = summed.step;
         step.variant.clone_from(&target.variant);
-        step.directory_bytes = target.directory_bytes();
         step_summary::add_around(&mut step, &before, &after);
         for limitation in summed.limitations {
             self.session.limit(limitation);
@@ -158,6 +161,11 @@ impl Stage {
             return Err(error).context("while recording what was measured");
         }
         self.interruption.check()?;
+        if ended.reason == EndReason::Failing
+            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+        {
+            return Err(server_gone(&plan.name, gone));
+        }
         Ok(StepDone {
             index,
             ended,
@@ -220,7 +228,7 @@ impl Stage {
 }
 
 fn bar(progress: Progress, plan: &StepPlan) -> Step {
-    match plan.job.transactions {
+    match plan.expected.or(plan.job.transactions) {
         Some(total) => progress.counted(plan.name.clone(), total),
         None => progress.step(plan.name.clone()),
     }

@@ -76,7 +76,12 @@ impl Target {
     /// What the collections take, from the server's statistics; `None` where it tells nothing.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        storage_facts(&self.server, database, &names).await.ok()
+        let facts = storage_facts(&self.server, database, &names).await.ok()?;
+        let folder = self.facts.dbpath.as_deref().map(Path::new);
+        Some(StorageFacts {
+            directory_bytes: folder.and_then(directory_bytes),
+            ..facts
+        })
     }
 
     /// The disk under its data, where that is on this host.
@@ -88,11 +93,6 @@ impl Target {
     /// Is it one of our own?
     pub fn is_local(&self) -> bool {
         self.local.is_some()
-    }
-
-    /// Bytes that the tables in its data directory take on the disk, where that can be read.
-    pub fn directory_bytes(&self) -> Option<u64> {
-        directory_bytes(Path::new(self.facts.dbpath.as_deref()?))
     }
 
     /// Restarts our own server with cold files. What could not be made cold is said.

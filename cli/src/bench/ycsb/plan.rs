@@ -63,7 +63,7 @@ impl Plan {
         for name in letters {
             let properties = properties(args, &given, &name)?;
             all.push(Letter {
-                settings: settings(&properties, edition, args)?,
+                settings: settings(&properties, edition)?,
                 name,
             });
         }
@@ -176,18 +176,12 @@ fn properties(args: &YcsbArgs, given: &Properties, name: &str) -> Result<Propert
     Ok(properties)
 }
 
-fn settings(properties: &Properties, edition: Edition, args: &YcsbArgs) -> Result<YcsbSettings> {
+fn settings(properties: &Properties, edition: Edition) -> Result<YcsbSettings> {
     let histogram = match histogram_file(properties) {
         Some(file) => Some(text_of(Path::new(file))?),
         None => None,
     };
-    let mut settings = YcsbSettings::new(properties, edition, histogram.as_deref())?;
-    if let Some((number, count)) = args.send.clients {
-        let slice = super::data::slice_of((number - 1, count));
-        (settings.insert_start, settings.load_count) = slice.load(settings.record_count);
-        settings.insert_start += 0;
-    }
-    Ok(settings)
+    Ok(YcsbSettings::new(properties, edition, histogram.as_deref())?)
 }
 
 fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
