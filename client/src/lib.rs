@@ -5,18 +5,30 @@
 //! back. There is one trait of clients and several behind it: our own on the wire protocol, the official
 //! driver, and, in a room of its own, Cassandra's.
 //!
-//! Read [`actor`] first, then [`request`] and [`reply`].
+//! Read [`actor`] first, then [`request`] and [`reply`], then [`engine`].
 
 pub mod actor;
+pub mod async_client;
 pub mod bson_writer;
+pub mod choose;
+pub mod engine;
+pub mod error;
 pub mod job;
 pub mod reply;
 pub mod request;
 pub mod second;
+#[allow(dead_code, reason = "its users come next")]
+mod server_codes;
+pub mod wire;
 
 pub use actor::{Actor, ActorPlace, Operation, OperationId, Verdict, Workload};
+pub use async_client::{AsyncClient, AsyncClientFactory, BoxFuture, OwnedReply};
 pub use bson_writer::BsonWriter;
+pub use choose::{Choice, Wanted, choose};
+pub use engine::{ClientSpec, run};
+pub use error::ClientError;
 pub use job::{EndReason, Ended, FailureCount, Job, Retries, ScheduleKind};
 pub use reply::{Failure, FailureKind, Reply};
 pub use request::Request;
 pub use second::{OperationSecond, Second};
+pub use wire::RawTarget;
