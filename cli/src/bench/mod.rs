@@ -15,6 +15,8 @@ mod target;
 mod validity;
 mod ycsb_output;
 
+pub use results::{Results, Show};
+
 use anyhow::Result;
 
 use crate::args::{BenchArgs, BenchVerb};

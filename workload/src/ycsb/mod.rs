@@ -28,6 +28,7 @@
 mod actor_tests;
 mod chooser;
 pub mod error;
+pub mod expected;
 pub mod known;
 pub mod load;
 pub mod properties;
@@ -38,6 +39,7 @@ pub mod slices;
 pub mod text_output;
 
 pub use error::YcsbError;
+pub use expected::YcsbExpected;
 pub use load::YcsbLoad;
 pub use properties::Properties;
 pub use rows::Rows;
