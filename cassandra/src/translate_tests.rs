@@ -61,7 +61,8 @@ fn writes_are_upserts_by_key() {
     let inserts = request(Verb::Insert, doc! { "insert": "t" }, &documents);
     let Plan::Write {
         statements, model, ..
-    } = translate(&inserts, "k").unwrap() else {
+    } = translate(&inserts, "k").unwrap()
+    else {
         panic!("no insert");
     };
     assert_eq!(statements.len(), 2);
@@ -73,7 +74,8 @@ fn writes_are_upserts_by_key() {
     let updates = request(Verb::Update, doc! { "update": "t" }, &[set]);
     let Plan::Write {
         statements, model, ..
-    } = translate(&updates, "k").unwrap() else {
+    } = translate(&updates, "k").unwrap()
+    else {
         panic!("no update");
     };
     let update = "UPDATE \"k\".\"t\" SET \"x\" = ?, \"y\" = ? WHERE \"y_id\" = ?";
@@ -81,6 +83,14 @@ fn writes_are_upserts_by_key() {
         (statements[0].cql.as_str(), statements[0].values.len()),
         (update, 3)
     );
+    assert!(model.is_none());
+
+    let whole = doc! { "q": { "_id": "a" }, "u": { "_id": "a", "x": 7 }, "upsert": true };
+    let replacements = request(Verb::Update, doc! { "update": "t" }, &[whole]);
+    let Plan::Write { statements, .. } = translate(&replacements, "k").unwrap() else {
+        panic!("no replacement");
+    };
+    assert_eq!(statements[0].cql, insert);
 }
 
 #[test]
