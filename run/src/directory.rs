@@ -1,9 +1,12 @@
 //! A run directory on disk: created once, written as the run goes on, opened by any later command.
-//! Its parts: `io_records`, `totals_records`, `interval_records`, `layout_records`, and [`crate::latency_log`].
+//! Its parts: `io_records`, `totals_records`, `interval_records`, `counter_records`, `layout_records`,
+//! and [`crate::latency_log`].
 
+mod counter_records;
 mod interval_records;
 mod io_records;
 mod layout_records;
+mod spooled_table;
 mod totals_records;
 
 use std::fs::{self, File};
@@ -15,6 +18,7 @@ use rustix::io::Errno;
 
 use crate::{ClockOffset, RunDocument, RunError};
 
+pub use counter_records::CounterWriter;
 pub use interval_records::IntervalWriter;
 pub use io_records::IoWriter;
 pub use layout_records::LeafWriter;
@@ -139,7 +143,8 @@ impl RunDirectory {
     pub fn finish_records(&self) -> Result<(), RunError> {
         self.finish_io()?;
         self.finish_totals()?;
-        self.finish_intervals()
+        self.finish_intervals()?;
+        self.finish_counters()
     }
 
     /// Where the next version of a file is written before [`Self::put_in_place`].

@@ -37,13 +37,13 @@ pub mod units;
 
 pub use bench::{
     Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, LoadPoint, OperationResult,
-    Saturation, SchemaShape, Steady, StorageFacts, Verification,
+    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
 };
 pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
-pub use directory::{IntervalWriter, IoWriter, LeafWriter, RunDirectory};
+pub use directory::{CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory};
 pub use disk_measurement::{
     AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
     OperationOutcome, ReadAdvice, StepGroup,
@@ -59,13 +59,15 @@ pub use host::HostFacts;
 pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
-pub use latency_log::{LatencyLogWriter, parse_tag, tag_of};
+pub use latency_log::{
+    LatencyInterval, LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,
+};
 pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
     OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
-pub use pressure::IoPressure;
+pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;

@@ -47,9 +47,17 @@ impl JsonLinesWriter {
     }
 
     pub(crate) fn write(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
-        line.push(b'\n');
-        self.file.write_all(&line)
+        self.write_all(std::slice::from_ref(value))
+    }
+
+    /// Appends several with one system call.
+    pub(crate) fn write_all(&mut self, values: &[impl Serialize]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for value in values {
+            serde_json::to_writer(&mut lines, value)?;
+            lines.push(b'\n');
+        }
+        self.file.write_all(&lines)
     }
 }
 

@@ -17,11 +17,8 @@ impl IoPressure {
     /// Reads below `root` ("/" outside of tests); `None` where the kernel does not count it.
     pub fn read(root: &Path) -> Option<Self> {
         let text = read_trimmed(root.join("proc/pressure/io"))?;
-        let some = text.lines().find(|line| line.starts_with("some "))?;
-        let total = some.split(' ').find_map(|f| f.strip_prefix("total="))?;
-        Some(Self {
-            some_us: total.parse().ok()?,
-        })
+        let (_, some_us) = pressure_totals(&text).find(|(kind, _)| *kind == "some")?;
+        Some(Self { some_us })
     }
 
     /// Share (0..=1) of the time since `earlier` in which some task waited for I/O. The kernel
@@ -33,6 +30,16 @@ impl IoPressure {
         let waited_us = self.some_us.saturating_sub(earlier.some_us);
         (waited_us as f64 / 1e6 / elapsed.as_secs_f64()).min(1.0)
     }
+}
+
+/// Of the text of a file of `/proc/pressure`: for "some" and "full", the time since boot in which some
+/// or all tasks waited, µs.
+pub fn pressure_totals(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.lines().filter_map(|line| {
+        let (kind, rest) = line.split_once(' ')?;
+        let total = rest.split(' ').find_map(|f| f.strip_prefix("total="))?;
+        Some((kind, total.parse().ok()?))
+    })
 }
 
 #[cfg(test)]

@@ -85,8 +85,32 @@ impl ProcFs {
             write_call_bytes: field("wchar")?,
             device_read_bytes: field("read_bytes")?,
             device_write_bytes: field("write_bytes")?,
-            cpu_ns: ticks_to_ns(self.stat(pid)?.cpu_ticks),
+            cpu_ns: self.cpu_ns(pid)?,
         })
+    }
+
+    /// CPU time since the start of the process, user and system; counted in clock ticks, mostly 10 ms.
+    pub fn cpu_ns(&self, pid: u32) -> Result<u64, ProcessError> {
+        Ok(ticks_to_ns(self.stat(pid)?.cpu_ticks))
+    }
+
+    /// Resident memory.
+    pub fn rss_bytes(&self, pid: u32) -> Result<u64, ProcessError> {
+        self.status_bytes(pid, "VmRSS:")
+    }
+
+    /// The most that resident memory has been.
+    pub fn rss_bytes_max(&self, pid: u32) -> Result<u64, ProcessError> {
+        self.status_bytes(pid, "VmHWM:")
+    }
+
+    /// A line such as `VmRSS:   1234 kB` of `/proc/PID/status`.
+    fn status_bytes(&self, pid: u32, name: &str) -> Result<u64, ProcessError> {
+        let text = self.read(pid, "status")?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kib = line.and_then(|rest| rest.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.map(|kib| kib.saturating_mul(1024))
+            .ok_or_else(|| self.malformed(pid, "status", format!("no size named {name}")))
     }
 
     /// Who the process is, for recognising it later.

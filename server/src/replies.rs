@@ -2,6 +2,7 @@
 //! a reply is not to be trusted.
 
 use mongodb::bson::{Bson, Document};
+use seekscope_run::StorageFacts;
 
 /// The value at a path of field names.
 pub(crate) fn at<'a>(document: &'a Document, path: &[&str]) -> Option<&'a Bson> {
@@ -61,6 +62,28 @@ pub(crate) fn process(status: &Document) -> (Option<String>, Option<u32>) {
         .and_then(number)
         .and_then(|pid| u32::try_from(pid).ok());
     (name, pid)
+}
+
+/// Documents of the first batch of `aggregate` with `$collStats`: the statistics, one for each shard.
+pub(crate) fn storage_stats(reply: &Document) -> Vec<Document> {
+    let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
+    let stats = batch.into_iter().flatten().filter_map(|entry| {
+        let stats = entry.as_document()?.get_document("storageStats").ok()?;
+        Some(stats.clone())
+    });
+    stats.collect()
+}
+
+/// `collStats`, or the `storageStats` of `$collStats`. What a reply lacks counts nothing.
+pub(crate) fn storage(stats: &Document) -> StorageFacts {
+    let field = |name: &str| stats.get(name).and_then(number).unwrap_or(0);
+    StorageFacts {
+        documents: field("count"),
+        data_bytes: field("size"),
+        storage_bytes: field("storageSize"),
+        index_bytes: field("totalIndexSize"),
+        directory_bytes: None,
+    }
 }
 
 /// One table of WiredTiger and what it holds.
@@ -165,6 +188,29 @@ mod tests {
         assert_eq!(tables.len(), 2);
         assert_eq!(tables[0].ident, "collection-14--5495675770773988953");
         assert_eq!(tables[1].index.as_deref(), Some("_id_"));
+    }
+
+    #[test]
+    fn mongod_4_2_storage() {
+        let stats = doc! {
+            "size": 3_803_083, "count": 1500, "avgObjSize": 2535, "storageSize": 3_506_176_i64,
+            "capped": false, "nindexes": 2, "totalIndexSize": 53_248.0, "indexSizes": { "_id_": 36_864 },
+        };
+        let reply = doc! { "cursor": { "firstBatch": [
+            { "ns": "sdu.append", "host": "db1:27017", "storageStats": stats.clone() }, 5,
+        ] } };
+        assert_eq!(storage_stats(&reply), std::slice::from_ref(&stats));
+        let expected = StorageFacts {
+            documents: 1500,
+            data_bytes: 3_803_083,
+            storage_bytes: 3_506_176,
+            index_bytes: 53_248,
+            directory_bytes: None,
+        };
+        assert_eq!(storage(&stats), expected);
+        let odd = doc! { "count": -1, "size": f64::NAN, "storageSize": "x" };
+        assert_eq!(storage(&odd), StorageFacts::default());
+        assert!(storage_stats(&doc! { "cursor": { "firstBatch": 1 } }).is_empty());
     }
 
     #[test]

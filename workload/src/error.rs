@@ -1,6 +1,12 @@
 //! What can go wrong with a workload.
 
-use seekscope_server::{Namespace, ServerError};
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_client::ClientError;
+use seekscope_server::{
+    LocalServerError, Namespace, PageCacheError, ServerError, SlowDiskError, WorkspaceError,
+};
 
 /// Why a workload could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +22,18 @@ pub enum WorkloadError {
         "{namespace} has an index named {name} already; nothing was changed; choose another name or drop it"
     )]
     IndexExists { namespace: Namespace, name: String },
+    #[error(
+        "the database {name} holds {count} collections that seekscope did not make ({collections}); \
+         nothing was changed; name another database with --database, or remove them yourself"
+    )]
+    ForeignDatabase {
+        name: String,
+        count: usize,
+        /// Some of them.
+        collections: String,
+    },
+    #[error("{name} cannot be used: {why}; nothing was changed; name another database")]
+    Database { name: String, why: String },
     #[error("{namespace} does not exist or is empty: nothing to index or update")]
     NoData { namespace: Namespace },
     #[error("{given:?} is not a key pattern: {why}; write for example {{\"i\": 1}}")]
@@ -26,4 +44,20 @@ pub enum WorkloadError {
         attempted: u64,
         first: String,
     },
+    #[error("the server did not do all writes of a batch to {collection}: {why}")]
+    BatchRefused { collection: String, why: String },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the other load broke off; that is a defect of seekscope: report it")]
+    ForegroundLost,
+    #[error(transparent)]
+    LocalServer(#[from] LocalServerError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    PageCache(#[from] PageCacheError),
+    #[error(transparent)]
+    SlowDisk(#[from] SlowDiskError),
+    #[error("{path}: {source}; the data of a private server must be ours to remove")]
+    Files { path: PathBuf, source: io::Error },
 }

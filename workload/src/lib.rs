@@ -12,17 +12,21 @@ pub mod index_build;
 pub mod index_lab;
 pub mod load;
 pub mod own;
+pub mod ownership;
 pub mod schema;
 pub mod sdu;
 pub mod sysbench;
 pub mod update;
+pub mod verification;
 pub mod ycsb;
 
 pub use error::WorkloadError;
 pub use index_build::{IndexKeys, IndexPlan, drop_index};
-pub use load::{LoadOptions, LoadReport, load};
+pub use load::{Documents, LoadOptions, LoadReport, load};
+pub use ownership::{DEFAULT_DATABASE, DataSet, OwnedDatabase};
 pub use sdu::{Sdu, SduOptions};
 pub use update::{UpdateOptions, UpdateReport, update};
+pub use verification::{ExpectedData, VerificationOptions, verify};
 
 /// Told how many documents are done so far; called from the polling thread, so it must be quick.
 pub type Progress<'a> = &'a (dyn Fn(u64) + Send + Sync);

@@ -2,6 +2,7 @@
 //! Arrow layer would triple the build). Only this folder knows the format; DuckDB, pandas and Spark
 //! open the files as they are.
 
+mod counters;
 mod files;
 mod intervals;
 mod io;
@@ -12,6 +13,7 @@ mod threads;
 mod totals;
 mod write;
 
+pub(crate) use counters::{read_counters, write_counters};
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
 pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};

@@ -2,7 +2,7 @@ use std::io::Write;
 
 use seekscope_run::{Outcome, RunDirectory, RunDocument};
 
-use crate::{event, files, interval};
+use crate::{counter, event, files, interval};
 
 /// After a crash there is no footer, no closed file, perhaps half a row: what was written counts.
 #[test]
@@ -17,11 +17,19 @@ fn records_survive_a_crash() {
     let mut writer = run.interval_writer().unwrap();
     (0..20).for_each(|n| writer.write(&interval(n)).unwrap());
     std::mem::forget(writer);
+    let counters: Vec<_> = (0..20).map(counter).collect();
+    let mut writer = run.counter_writer().unwrap();
+    writer.write(&counters[..7]).unwrap();
+    std::mem::forget(writer);
+    let mut again = run.counter_writer().unwrap();
+    again.write(&counters[7..]).unwrap();
+    std::mem::forget(again);
     drop(run);
     for (name, torn) in [
         ("io.spool", &b"torn"[..]),
         ("files.spool", &br#"{"file_id": 2, "pa"#[..]),
         ("intervals.spool", &br#"{"step": "#[..]),
+        ("server.spool", &br#"{"t_ns": 1, "source": "x", "#[..]),
     ] {
         let path = parent.path().join(name);
         std::fs::File::options()
@@ -44,6 +52,7 @@ fn records_survive_a_crash() {
     assert_eq!(run.files().unwrap(), files());
     let intervals: Vec<_> = (0..20).map(interval).collect();
     assert_eq!(run.intervals().unwrap(), intervals);
+    assert_eq!(run.counters().unwrap(), counters);
     drop(run);
     let (run, _) = RunDirectory::open(parent.path()).unwrap();
     assert_eq!(
@@ -51,5 +60,6 @@ fn records_survive_a_crash() {
         intervals,
         "opened once more, nothing changes"
     );
+    assert_eq!(run.counters().unwrap(), counters);
     assert_eq!(run.files().unwrap(), files());
 }

@@ -2,7 +2,7 @@
 
 use seekscope_run::{RunDirectory, RunDocument};
 
-use crate::{event, files, interval, python};
+use crate::{counter, event, files, interval, python};
 
 #[test]
 fn duckdb_reads_the_same_events_and_files() {
@@ -93,4 +93,23 @@ print(json.dumps([dict(zip(table.columns, row)) for row in table.fetchall()]))
         row
     };
     assert_eq!(read, (0..10).map(row).collect::<serde_json::Value>());
+}
+
+#[test]
+fn duckdb_reads_the_same_counters() {
+    let parent = tempfile::tempdir().unwrap();
+    let run = RunDirectory::create(parent.path(), &RunDocument::begin("bench", vec![])).unwrap();
+    assert_eq!(run.counters().unwrap(), [], "nothing was recorded");
+    let counters: Vec<_> = (0..10).map(counter).collect();
+    run.counter_writer().unwrap().write(&counters).unwrap();
+    run.finish_records().unwrap();
+    assert_eq!(run.counters().unwrap(), counters);
+
+    let script = r#"
+import duckdb, json, sys
+table = duckdb.read_parquet(sys.argv[1] + "/server.parquet")
+print(json.dumps([dict(zip(table.columns, row)) for row in table.fetchall()]))
+"#;
+    let read = python(script, parent.path());
+    assert_eq!(read, serde_json::to_value(counters).unwrap());
 }

@@ -15,7 +15,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use seekscope_run::{
-    FileRecord, FileRole, Interval, IoEvent, IoFlags, IoOp, LatencySummary, PathState,
+    CounterSample, FileRecord, FileRole, Interval, IoEvent, IoFlags, IoOp, LatencySummary,
+    PathState,
 };
 
 /// Event number `n` of an endless made-up trace that uses every field.
@@ -65,6 +66,21 @@ pub fn interval(n: u64) -> Interval {
             p50_ns: 7 * n,
             ..latency
         }),
+    }
+}
+
+/// Counter number `n`: values as servers send them, from small fractions to what a double just holds.
+pub fn counter(n: u64) -> CounterSample {
+    CounterSample {
+        t_ns: u64::MAX - n,
+        source: if n.is_multiple_of(2) {
+            "serverStatus"
+        } else {
+            "process"
+        }
+        .into(),
+        name: format!("wiredTiger.cache.\"bytes\" {}", n % 5),
+        value: [0.0, -1.5, 1e-9, 9_007_199_254_740_991.0][usize::try_from(n % 4).unwrap()],
     }
 }
 

@@ -11,6 +11,7 @@ mod child;
 mod leftovers;
 mod local_server;
 mod page_cache;
+mod sampling;
 mod server;
 mod slow_disk;
 mod support;

@@ -1,0 +1,173 @@
+//! What the kernel counts for the control group of the server's process, in both versions of the
+//! interface (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory}.rst).
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use seekscope_run::mounts::{Mount, mounts};
+
+use super::Rows;
+use crate::process::ProcFs;
+
+const SOURCE: &str = "cgroup";
+
+/// Folders of the group, per hierarchy; `None` where there is none.
+#[derive(Debug, Default)]
+pub(super) struct GroupCounters {
+    unified: Option<PathBuf>,
+    cpuacct: Option<PathBuf>,
+    cpu: Option<PathBuf>,
+    memory: Option<PathBuf>,
+}
+
+impl GroupCounters {
+    /// The group that the process is in now.
+    pub(super) fn find(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
+        let Some(text) = pid.and_then(|pid| proc_fs.read(pid, "cgroup").ok()) else {
+            return Self::default();
+        };
+        let mounts = mounts(&proc_fs.root);
+        let v1 = |controller: &str| {
+            let has_it = |words: &str| words.split(',').any(|word| word == controller);
+            let mut mounts = mounts.iter().rev();
+            let mount =
+                mounts.find(|m| m.filesystem == "cgroup" && has_it(&m.filesystem_options))?;
+            folder(mount, &text, has_it)
+        };
+        let unified = mounts.iter().rev().find(|m| m.filesystem == "cgroup2");
+        Self {
+            unified: unified.and_then(|mount| folder(mount, &text, str::is_empty)),
+            cpuacct: v1("cpuacct"),
+            cpu: v1("cpu"),
+            memory: v1("memory"),
+        }
+    }
+
+    /// Where both versions count something, the newer one's figure is taken.
+    pub(super) fn read(&self, device: Option<&str>, rows: &mut Rows) {
+        let unified = |name| self.unified.as_deref().and_then(|f| read_file(f, name));
+        let v1 =
+            |folder: &Option<PathBuf>, name| folder.as_deref().and_then(|f| read_file(f, name));
+        let number = |text: Option<String>| text.and_then(|t| t.trim().parse::<u64>().ok());
+
+        let stat = unified("cpu.stat");
+        let cpu_ns = field(stat.as_deref(), "usage_usec")
+            .map(|us| us.saturating_mul(1_000))
+            .or_else(|| number(v1(&self.cpuacct, "cpuacct.usage")));
+        push(rows, "cpu_ns", cpu_ns);
+        let old_stat = v1(&self.cpu, "cpu.stat");
+        let throttled_ns = field(stat.as_deref(), "throttled_usec")
+            .map(|us| us.saturating_mul(1_000))
+            .or_else(|| field(old_stat.as_deref(), "throttled_time"));
+        push(rows, "cpu_throttled_ns", throttled_ns);
+        let memory = number(unified("memory.current"))
+            .or_else(|| number(v1(&self.memory, "memory.usage_in_bytes")));
+        push(rows, "memory_bytes", memory);
+
+        let io = unified("io.stat").unwrap_or_default();
+        let line = device.and_then(|device| {
+            io.lines()
+                .find_map(|line| line.strip_prefix(device)?.strip_prefix(' '))
+        });
+        for (key, name) in [
+            ("rbytes", "read_bytes"),
+            ("wbytes", "write_bytes"),
+            ("rios", "reads"),
+            ("wios", "writes"),
+        ] {
+            let words = line.into_iter().flat_map(|line| line.split(' '));
+            let value = words
+                .filter_map(|word| word.split_once('='))
+                .find_map(|(k, value)| (k == key).then(|| value.parse().ok())?);
+            push(rows, name, value);
+        }
+    }
+}
+
+/// The folder of the group that the text of `/proc/PID/cgroup` names for a hierarchy.
+fn folder(mount: &Mount, text: &str, is_hierarchy: impl Fn(&str) -> bool) -> Option<PathBuf> {
+    let path = text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        is_hierarchy(controllers).then(|| Path::new(path))
+    })?;
+    // Of a group beyond what is mounted here nothing can be read.
+    let below = path.strip_prefix(&mount.root).ok()?;
+    let is_plain = |c| matches!(c, Component::Normal(_));
+    below
+        .components()
+        .all(is_plain)
+        .then(|| mount.point.join(below))
+}
+
+fn read_file(folder: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(folder.join(name)).ok()
+}
+
+/// Of lines `name value`.
+fn field(text: Option<&str>, name: &str) -> Option<u64> {
+    let mut lines = text?.lines();
+    lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+fn push(rows: &mut Rows, name: &str, value: Option<u64>) {
+    if let Some(value) = value {
+        rows.push(SOURCE, name, value as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The counters of process 7, with `mountinfo` and its group as given.
+    fn read(root: &Path, mounts: &str, group: &str) -> Vec<(String, f64)> {
+        fs::create_dir_all(root.join("self")).unwrap();
+        fs::create_dir_all(root.join("7")).unwrap();
+        fs::write(root.join("self/mountinfo"), mounts).unwrap();
+        fs::write(root.join("7/cgroup"), group).unwrap();
+        let group = GroupCounters::find(&ProcFs::at(root), Some(7));
+        let mut rows = Rows::now();
+        group.read(Some("254:0"), &mut rows);
+        let samples = rows.samples.into_iter();
+        samples.map(|s| (s.name, s.value)).collect()
+    }
+
+    #[test]
+    fn both_versions() {
+        let root = tempfile::tempdir().unwrap();
+        let point = root.path().join("groups");
+        let group = point.join("db");
+        fs::create_dir_all(&group).unwrap();
+        for (name, text) in [
+            (
+                "cpu.stat",
+                "usage_usec 5\nnr_throttled 1\nthrottled_usec 2\n",
+            ),
+            ("memory.current", "4096\n"),
+            (
+                "io.stat",
+                "8:0 rbytes=1\n254:0 rbytes=10 wbytes=20 rios=3 wios=x\n",
+            ),
+            ("cpuacct.usage", "77\n"),
+        ] {
+            fs::write(group.join(name), text).unwrap();
+        }
+        let point = point.display();
+        let v2 = format!("32 23 0:29 / {point} rw - cgroup2 cgroup2 rw\n");
+        let expected = [
+            ("cpu_ns", 5_000.0),
+            ("cpu_throttled_ns", 2_000.0),
+            ("memory_bytes", 4_096.0),
+            ("read_bytes", 10.0),
+            ("write_bytes", 20.0),
+            ("reads", 3.0),
+        ]
+        .map(|(name, value)| (name.to_string(), value));
+        assert_eq!(read(root.path(), &v2, "0::/db\n"), expected);
+        assert_eq!(read(root.path(), &v2, "0::/../../etc\n"), []);
+
+        let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,cpu,cpuacct\n");
+        let expected = [("cpu_ns".to_string(), 77.0)];
+        assert_eq!(read(root.path(), &v1, "2:cpu,cpuacct:/db\n"), expected);
+    }
+}

@@ -1,0 +1,96 @@
+//! What server and host say of themselves, once a second while something is measured.
+//!
+//! Each source is asked by itself: one that fails or hangs leaves its rows out and nothing else.
+
+mod cgroup;
+mod host;
+mod server_status;
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use seekscope_run::{CounterSample, monotonic_ns};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::process::ProcFs;
+use crate::server::Server;
+use host::HostCounters;
+use server_status::ServerStatus;
+
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// See the module.
+#[derive(Debug)]
+pub struct Sampler {
+    host: HostCounters,
+    status: ServerStatus,
+}
+
+impl Sampler {
+    /// For a server, its process if it is on this host, and the disk under its data (`major:minor`, as
+    /// in [`seekscope_run::DeviceFacts::device`]) if known.
+    pub fn new(server: &Server, proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
+        Self {
+            host: HostCounters::new(proc_fs, pid, device),
+            status: ServerStatus::new(server),
+        }
+    }
+
+    /// Reads everything once. Takes about as long as the server does, at most half a second; an answer
+    /// that comes later is in a later sample.
+    pub async fn sample(&mut self) -> Vec<CounterSample> {
+        let mut rows = Rows::now();
+        self.host.read(&mut rows);
+        self.status.read(&mut rows).await;
+        rows.samples
+    }
+
+    /// Hands samples over once a second until `each` fails or the future is dropped. A second in which
+    /// the host was too busy is left out, not made up for.
+    pub async fn every_second<E>(
+        &mut self,
+        mut each: impl FnMut(&[CounterSample]) -> Result<(), E>,
+    ) -> Result<Infallible, E> {
+        let mut ticks = interval_at(Instant::now(), PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            each(&self.sample().await)?;
+        }
+    }
+}
+
+/// Rows that were read at the same time.
+#[derive(Debug)]
+struct Rows {
+    t_ns: u64,
+    samples: Vec<CounterSample>,
+}
+
+impl Rows {
+    fn now() -> Self {
+        Self {
+            t_ns: monotonic_ns(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// Appends a value; one that is not finite is left out.
+    fn push(&mut self, source: &str, name: impl Into<String>, value: f64) {
+        if value.is_finite() {
+            self.samples.push(CounterSample {
+                t_ns: self.t_ns,
+                source: source.into(),
+                name: name.into(),
+                value,
+            });
+        }
+    }
+
+    /// Appends a count, if it is known.
+    fn count<E>(&mut self, source: &str, name: &str, value: Result<u64, E>) {
+        if let Ok(value) = value {
+            self.push(source, name, value as f64);
+        }
+    }
+}

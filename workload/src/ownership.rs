@@ -1,0 +1,281 @@
+//! Benchmarks write to a database of their own, and say so in it.
+//!
+//! Before the first document of a data set is written, an entry in the collection [`OWNER`] tells what
+//! it is and which collections it is made of. A database that holds anything which no entry lists is
+//! refused, and only what entries list is ever dropped. Entries also keep what a later run must know of
+//! the data, such as the number of the next insert.
+
+use std::collections::BTreeMap;
+
+use bson::doc;
+use futures_util::TryStreamExt;
+use mongodb::Collection;
+use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
+use seekscope_server::{Namespace, Server};
+use serde::{Deserialize, Serialize};
+
+use crate::WorkloadError;
+
+/// Where benchmarks write, unless told otherwise.
+pub const DEFAULT_DATABASE: &str = "seekscope_bench";
+/// The collection of entries, in the database itself.
+pub const OWNER: &str = "seekscope_owner";
+
+/// Databases of the server itself.
+const RESERVED: [&str; 3] = ["admin", "local", "config"];
+/// Names of foreign collections that an error shows.
+const NAMES_SHOWN: usize = 5;
+/// No database of ours has more.
+const ENTRIES_MAX: i64 = 1_000;
+
+/// What a data set is: an entry of [`OWNER`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataSet {
+    /// Unique in the database, e.g. "ycsb", "sysbench-mongodb", "index lab".
+    #[serde(rename = "_id")]
+    pub name: String,
+    /// The collections that it is made of; no other data set may have them.
+    pub collections: Vec<String>,
+    /// What makes its documents: the edition of the workload, and every setting that changes them.
+    pub edition: String,
+    pub settings: BTreeMap<String, String>,
+    pub records: u64,
+    pub seed: u64,
+    /// Number of the next record that a run inserts; `records` when none has inserted yet.
+    pub next_insert: u64,
+    /// Were all records loaded?
+    pub loaded: bool,
+    /// The seekscope that made it.
+    pub made_by: String,
+}
+
+impl DataSet {
+    /// One that is yet to be loaded.
+    pub fn new(
+        name: &str,
+        collections: Vec<String>,
+        edition: &str,
+        records: u64,
+        seed: u64,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            collections,
+            edition: edition.into(),
+            settings: BTreeMap::new(),
+            records,
+            seed,
+            next_insert: records,
+            loaded: false,
+            made_by: format!("seekscope {}", env!("CARGO_PKG_VERSION")),
+        }
+    }
+
+    /// Would the same documents be loaded? The state of the data does not count.
+    pub fn is_same_data(&self, other: &Self) -> bool {
+        let made_of = |d: &Self| {
+            let mut collections = d.collections.clone();
+            collections.sort();
+            (
+                d.name.clone(),
+                collections,
+                d.edition.clone(),
+                d.settings.clone(),
+                d.records,
+                d.seed,
+            )
+        };
+        made_of(self) == made_of(other)
+    }
+}
+
+/// A database in which everything is ours.
+#[derive(Debug)]
+pub struct OwnedDatabase {
+    server: Server,
+    name: String,
+    data_sets: Vec<DataSet>,
+}
+
+impl OwnedDatabase {
+    /// Checks that the database is empty or all ours. Changes nothing.
+    pub async fn open(server: &Server, name: &str) -> Result<Self, WorkloadError> {
+        let refused = |why: &str| WorkloadError::Database {
+            name: name.chars().take(100).collect(),
+            why: why.into(),
+        };
+        Namespace::new(name, OWNER).map_err(|error| refused(&error.to_string()))?;
+        if RESERVED.contains(&name) {
+            return Err(refused("it is the server's own"));
+        }
+        let mut database = Self {
+            server: server.clone(),
+            name: name.into(),
+            data_sets: Vec::new(),
+        };
+        database.data_sets = database.read_entries().await?;
+        let found = database.collection_names().await?;
+        let mut foreign: Vec<&str> = found
+            .iter()
+            .map(String::as_str)
+            .filter(|collection| !database.is_ours(collection))
+            .collect();
+        if foreign.is_empty() {
+            return Ok(database);
+        }
+        foreign.sort_unstable();
+        Err(WorkloadError::ForeignDatabase {
+            name: name.into(),
+            count: foreign.len(),
+            collections: foreign[..foreign.len().min(NAMES_SHOWN)].join(", "),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What is in it.
+    pub fn data_sets(&self) -> &[DataSet] {
+        &self.data_sets
+    }
+
+    pub fn data_set(&self, name: &str) -> Option<&DataSet> {
+        self.data_sets.iter().find(|d| d.name == name)
+    }
+
+    /// Writes a data set's entry, over an earlier one of that name. To be called before its first
+    /// document is written; its collections must be new, or belong to the earlier one.
+    pub async fn record(&mut self, data_set: DataSet) -> Result<(), WorkloadError> {
+        let refused = |collection: &str, why: &str| WorkloadError::Database {
+            name: format!("{}.{collection}", self.name),
+            why: why.into(),
+        };
+        let before = self.data_set(&data_set.name);
+        let before = before.map_or(&[][..], |d| d.collections.as_slice());
+        let existing = self.collection_names().await?;
+        for collection in &data_set.collections {
+            Namespace::new(&self.name, collection)
+                .map_err(|error| refused(collection, &error.to_string()))?;
+            if collection == OWNER || collection.starts_with("system.") {
+                return Err(refused(collection, "the name is taken"));
+            }
+            if existing.contains(collection) && !before.contains(collection) {
+                return Err(refused(collection, "it exists and is not of this data set"));
+            }
+        }
+        if let Some(forgotten) = before
+            .iter()
+            .find(|c| existing.contains(*c) && !data_set.collections.contains(*c))
+        {
+            return Err(refused(
+                forgotten,
+                "the earlier data set has it too; drop that first",
+            ));
+        }
+        self.entries()
+            .replace_one(doc! { "_id": &data_set.name }, &data_set)
+            .upsert(true)
+            .await
+            .map_err(|error| self.server.error("update", &error))?;
+        self.data_sets.retain(|d| d.name != data_set.name);
+        self.data_sets.push(data_set);
+        Ok(())
+    }
+
+    /// Notes that all records are there.
+    pub async fn set_loaded(&mut self, name: &str) -> Result<(), WorkloadError> {
+        self.change(name, doc! { "$set": { "loaded": true } }).await
+    }
+
+    /// Notes how far inserts came. Several clients may do so; the highest number holds.
+    pub async fn advance(&mut self, name: &str, next_insert: u64) -> Result<(), WorkloadError> {
+        let next_insert = i64::try_from(next_insert).unwrap_or(i64::MAX);
+        self.change(name, doc! { "$max": { "next_insert": next_insert } })
+            .await
+    }
+
+    async fn change(&mut self, name: &str, update: bson::Document) -> Result<(), WorkloadError> {
+        self.entries()
+            .update_one(doc! { "_id": name }, update)
+            .await
+            .map_err(|error| self.server.error("update", &error))?;
+        self.data_sets = self.read_entries().await?;
+        Ok(())
+    }
+
+    /// Drops a data set's collections, then its entry; with the last one the database is gone.
+    pub async fn drop_data_set(&mut self, name: &str) -> Result<(), WorkloadError> {
+        let Some(data_set) = self.data_set(name).cloned() else {
+            return Ok(());
+        };
+        let failed = |error| self.server.error("drop", &error);
+        let database = self.server.database(&self.name);
+        for collection in &data_set.collections {
+            let collection = database.collection::<bson::Document>(collection);
+            collection.drop().await.map_err(failed)?;
+        }
+        let entries = self.entries();
+        entries
+            .delete_one(doc! { "_id": name })
+            .await
+            .map_err(failed)?;
+        self.data_sets.retain(|d| d.name != name);
+        if self.data_sets.is_empty() {
+            entries.drop().await.map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Drops every data set.
+    pub async fn drop_all(mut self) -> Result<(), WorkloadError> {
+        let names: Vec<String> = self.data_sets.iter().map(|d| d.name.clone()).collect();
+        for name in names {
+            self.drop_data_set(&name).await?;
+        }
+        Ok(())
+    }
+
+    /// What a connection string says of write concern is for the benchmark; entries are acknowledged.
+    fn entries(&self) -> Collection<DataSet> {
+        let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
+        let options = CollectionOptions::builder().write_concern(concern).build();
+        self.server
+            .database(&self.name)
+            .collection_with_options(OWNER, options)
+    }
+
+    async fn read_entries(&self) -> Result<Vec<DataSet>, WorkloadError> {
+        let failed = |error: mongodb::error::Error| match error.kind.as_ref() {
+            mongodb::error::ErrorKind::Bson(why) => WorkloadError::Database {
+                name: format!("{}.{OWNER}", self.name),
+                why: format!("it holds what seekscope did not write ({why})"),
+            },
+            _ => self.server.error("find", &error).into(),
+        };
+        let entries = self.entries();
+        let found = entries.find(doc! {}).limit(ENTRIES_MAX);
+        let cursor = found.await.map_err(failed)?;
+        cursor.try_collect().await.map_err(failed)
+    }
+
+    async fn collection_names(&self) -> Result<Vec<String>, WorkloadError> {
+        let names = self
+            .server
+            .database(&self.name)
+            .list_collection_names()
+            .await;
+        Ok(names.map_err(|error| self.server.error("listCollections", &error))?)
+    }
+
+    /// Is the collection listed, or did the server make it beside one that is?
+    fn is_ours(&self, collection: &str) -> bool {
+        let listed = |name: &str| {
+            let mut all = self.data_sets.iter().flat_map(|d| &d.collections);
+            all.any(|c| c == name)
+        };
+        let behind = collection.strip_prefix("system.buckets.");
+        let is_servers = ["system.views", "system.profile"].contains(&collection);
+        collection == OWNER || is_servers || listed(collection) || behind.is_some_and(listed)
+    }
+}

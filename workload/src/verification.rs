@@ -1,0 +1,164 @@
+//! Are acknowledged writes there afterwards? Every document is counted, and a sample is read back and
+//! compared.
+//!
+//! A workload says what it expects ([`ExpectedData`], one for each collection); [`verify`] asks the
+//! primary, whatever members the connection string reads from.
+
+use std::collections::HashMap;
+
+use bson::raw::cstr;
+use bson::{Bson, RawBson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use futures_util::TryStreamExt;
+use mongodb::Collection;
+use mongodb::options::{CollectionOptions, ReadPreference, SelectionCriteria};
+use seekscope_run::Verification;
+use seekscope_server::Server;
+use seekscope_stats::SplitMix64;
+
+use crate::WorkloadError;
+
+/// Keys asked for by one query.
+const KEYS_PER_QUERY: usize = 500;
+
+/// What a collection should hold after a run.
+pub trait ExpectedData: Send + Sync {
+    /// Its name.
+    fn collection(&self) -> &str;
+
+    /// Documents that were acknowledged and must be there; `None` where the workload cannot know, and
+    /// then they are not counted.
+    fn expected_count(&self) -> Option<u64>;
+
+    /// The `_id` of a document that must be there, drawn anew each time; `None` where there is none.
+    fn sample(&self, random: &mut SplitMix64) -> Option<Bson>;
+
+    /// Is this a document that the workload may have left under that `_id`?
+    fn matches(&self, id: &Bson, document: &RawDocument) -> bool;
+}
+
+/// How much is verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VerificationOptions {
+    /// Documents to read back from each collection; those drawn twice are read once.
+    pub samples: u64,
+    /// Of the draws.
+    pub seed: u64,
+    /// Writes whose answer never came.
+    pub in_doubt: u64,
+}
+
+/// See the module. The figures are sums over all collections.
+pub async fn verify(
+    server: &Server,
+    database: &str,
+    expected: &[&dyn ExpectedData],
+    options: &VerificationOptions,
+) -> Result<Verification, WorkloadError> {
+    let mut found = Verification {
+        in_doubt: options.in_doubt,
+        ..Verification::default()
+    };
+    let mut random = SplitMix64::new(options.seed);
+    for data in expected {
+        let collection = primary(server, database, data.collection());
+        if let Some(count) = data.expected_count() {
+            found.expected += count;
+            found.counted += count_exactly(server, &collection).await?;
+        }
+        let mut sample = draw(*data, options.samples, &mut random).into_iter();
+        loop {
+            let batch: HashMap<_, _> = sample.by_ref().take(KEYS_PER_QUERY).collect();
+            if batch.is_empty() {
+                break;
+            }
+            compare(server, &collection, *data, batch, &mut found).await?;
+        }
+    }
+    Ok(found)
+}
+
+fn primary(server: &Server, database: &str, collection: &str) -> Collection<RawDocumentBuf> {
+    let options = CollectionOptions::builder()
+        .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+        .build();
+    server
+        .database(database)
+        .collection_with_options(collection, options)
+}
+
+/// By a scan of the `_id` index: the count that servers keep may be wrong after a crash, and counts
+/// orphaned documents of sharded collections.
+async fn count_exactly(
+    server: &Server,
+    collection: &Collection<RawDocumentBuf>,
+) -> Result<u64, WorkloadError> {
+    let all = doc! { "_id": { "$gt": Bson::MinKey } };
+    let counted = collection.count_documents(all).await;
+    Ok(counted.map_err(|error| server.error("count", &error))?)
+}
+
+/// Distinct keys by what identifies them.
+fn draw(data: &dyn ExpectedData, samples: u64, random: &mut SplitMix64) -> HashMap<Vec<u8>, Bson> {
+    let keys = (0..samples).map_while(|_| data.sample(random));
+    keys.map(|id| (identity_of(&id), id)).collect()
+}
+
+async fn compare(
+    server: &Server,
+    collection: &Collection<RawDocumentBuf>,
+    data: &dyn ExpectedData,
+    mut wanted: HashMap<Vec<u8>, Bson>,
+    found: &mut Verification,
+) -> Result<(), WorkloadError> {
+    let failed = |error| server.error("find", &error);
+    found.sampled += wanted.len() as u64;
+    let keys: Vec<Bson> = wanted.values().cloned().collect();
+    let mut cursor = collection
+        .find(doc! { "_id": { "$in": keys } })
+        .await
+        .map_err(failed)?;
+    while let Some(document) = cursor.try_next().await.map_err(failed)? {
+        let id = document.get("_id").ok().flatten();
+        if let Some(id) = id.and_then(|id| wanted.remove(&identity_of_raw(id)))
+            && !data.matches(&id, &document)
+        {
+            found.different += 1;
+        }
+    }
+    found.missing += wanted.len() as u64;
+    Ok(())
+}
+
+fn identity_of(id: &Bson) -> Vec<u8> {
+    let id = RawBson::try_from(id.clone());
+    id.map_or_else(|_| Vec::new(), |id| identity_of_raw(id.as_raw_bson_ref()))
+}
+
+/// Servers take numbers of different types for the same `_id` if they are equal.
+fn identity_of_raw(id: RawBsonRef<'_>) -> Vec<u8> {
+    let id = match id {
+        RawBsonRef::Int32(n) => RawBsonRef::Int64(n.into()),
+        #[expect(clippy::cast_possible_truncation, reason = "checked just before")]
+        RawBsonRef::Double(n) if n.fract() == 0.0 && n.abs() < 9e15 => RawBsonRef::Int64(n as i64),
+        other => other,
+    };
+    let mut document = RawDocumentBuf::new();
+    document.append(cstr!(""), id);
+    document.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_numbers_are_the_same_key() {
+        let five = identity_of(&Bson::Int64(5));
+        assert_eq!(five, identity_of(&Bson::Int32(5)));
+        assert_eq!(five, identity_of(&Bson::Double(5.0)));
+        assert_ne!(five, identity_of(&Bson::Double(5.5)));
+        assert_ne!(five, identity_of(&Bson::String("5".into())));
+        assert_ne!(identity_of(&Bson::Null), identity_of(&Bson::MinKey));
+        assert_ne!(identity_of(&Bson::Double(f64::NAN)), five);
+    }
+}
