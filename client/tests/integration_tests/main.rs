@@ -1,0 +1,9 @@
+//! Against a real server: SEEKSCOPE_TEST_SERVER, else the one in seekscope's tool folder. Without
+//! one the tests fail.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "helpers of tests count as tests"
+)]
+
+mod driver;
