@@ -6,6 +6,7 @@
 )]
 
 mod args;
+mod bench;
 mod clean;
 mod compare;
 mod disk;
@@ -54,6 +55,11 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
             runtime()?.block_on(doctor::run(&args, &environment, arguments))
         }
+        Command::Bench(args) => {
+            clean::offer(&environment, Progress::new(args.output().quiet))?;
+            runtime()?.block_on(bench::run(&args, &environment, arguments))
+        }
+        Command::Merge(_) => Ok(()),
         Command::Disk(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             runtime()?.block_on(disk::run(&args, &environment, arguments))

@@ -48,10 +48,8 @@ impl Progress {
     fn bar(&self, text: String, total: Option<u64>) -> Step {
         if self.quiet || !self.terminal {
             self.say(format!("  {text}"));
-            return Step(ProgressBar::with_draw_target(
-                total,
-                ProgressDrawTarget::hidden(),
-            ));
+            let hidden = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+            return Step(hidden, text);
         }
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
         let template = match total {
@@ -61,9 +59,9 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style.progress_chars("=> ").with_key("rate", write_rate));
         }
-        bar.set_message(text);
+        bar.set_message(text.clone());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Step(bar)
+        Step(bar, text)
     }
 }
 
@@ -75,9 +73,14 @@ fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
 
 /// A step under way; its line disappears from the terminal when it is dropped.
 #[derive(Debug)]
-pub struct Step(ProgressBar);
+pub struct Step(ProgressBar, String);
 
 impl Step {
+    /// How it goes, behind what it is.
+    pub fn note(&self, text: impl std::fmt::Display) {
+        self.0.set_message(format!("{}: {text}", self.1));
+    }
+
     /// Counts.
     pub fn at(&self, position: u64) {
         self.0.set_position(position);

@@ -114,6 +114,23 @@ impl BsonWriter {
         &mut self.bytes[start..start + length]
     }
 
+    /// A string whose bytes the caller appends; they must be UTF-8 without NUL.
+    pub fn text(&mut self, name: &str, append: impl FnOnce(&mut Vec<u8>)) -> &mut Self {
+        self.element(STRING, name);
+        let start = self.bytes.len();
+        self.length(0);
+        append(&mut self.bytes);
+        self.bytes.push(0);
+        let length = u32::try_from(self.bytes.len() - start - 4).unwrap_or(u32::MAX);
+        self.bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+        self
+    }
+
+    /// A value of any kind, encoded elsewhere.
+    pub fn value(&mut self, kind: u8, name: &str, encoded: &[u8]) -> &mut Self {
+        self.element(kind, name).raw(encoded)
+    }
+
     /// A whole BSON document as a value.
     pub fn document(&mut self, name: &str, document: &[u8]) -> &mut Self {
         self.element(DOCUMENT, name).raw(document)
@@ -140,7 +157,7 @@ impl BsonWriter {
 
 #[cfg(test)]
 mod tests {
-    use bson::{Binary, DateTime, RawDocument, doc, spec::BinarySubtype};
+    use bson::{Binary, DateTime, RawDocument, doc, oid::ObjectId, spec::BinarySubtype};
 
     use super::*;
 
@@ -153,12 +170,16 @@ mod tests {
         writer.date("t", 5);
         writer.binary("b", 3).copy_from_slice(b"xyz");
         writer.ascii("c", 2).copy_from_slice(b"ok");
+        writer.text("e", |bytes| bytes.extend_from_slice("né".as_bytes()));
+        writer.value(0x07, "o", &[7; 12]);
         writer.end();
         let expected = doc! {
             "s": "ä", "i": -1, "l": 1_i64, "d": { "f": 0.5 }, "a": [true, null],
             "t": DateTime::from_millis(5),
             "b": Binary { subtype: BinarySubtype::Generic, bytes: b"xyz".to_vec() },
             "c": "ok",
+            "e": "né",
+            "o": ObjectId::from_bytes([7; 12]),
         };
         assert_eq!(writer.bytes(), expected.to_vec().unwrap());
         assert!(RawDocument::from_bytes(writer.bytes()).is_ok());

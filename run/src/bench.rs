@@ -60,8 +60,17 @@ pub struct BenchMeasurement {
     pub index_builds: Vec<BenchIndexBuild>,
     /// One for each shape of a schema lab.
     pub shapes: Vec<SchemaShape>,
+    /// What the lab's published forerunners found, beside what it found.
+    pub experiments: Vec<SchemaExperiment>,
     /// What the lab recommends, with its reason.
     pub recommendation: Option<String>,
+}
+
+impl BenchMeasurement {
+    /// Was nothing measured at all?
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.index_builds.is_empty() && self.shapes.is_empty()
+    }
 }
 
 /// A stretch of work of one kind.
@@ -79,6 +88,8 @@ pub struct BenchStep {
     /// Which repetition, from 1.
     pub repetition: u32,
     pub client: ClientKind,
+    /// Why this client, for people.
+    pub client_reason: String,
     pub arrivals: Arrivals,
     /// Operations that could be in flight at once.
     pub in_flight: u32,
@@ -92,6 +103,16 @@ pub struct BenchStep {
     pub steady: Option<Steady>,
     /// Why the figures must not be believed; empty if they may.
     pub invalid: Vec<String>,
+    /// Requests that were answered or failed, warm-up included: what CPU times are divided by.
+    pub requests: u64,
+    /// Transactions begun, warm-up included. A request that belongs to no transaction is one by itself.
+    pub transactions: u64,
+    /// Transactions due per second; `None` in a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// Transactions that ended well, per second without the warm-up.
+    pub throughput_per_s: f64,
+    /// 95 % interval of it (batch means); `None` where the time was too short.
+    pub throughput_interval: Option<(f64, f64)>,
     pub operations: Vec<OperationResult>,
     /// Failures by operation and name, with one message each: `(operation, name, count, message)`.
     pub failures: Vec<(String, String, u64, String)>,
@@ -216,6 +237,8 @@ pub struct BenchIndexBuild {
     pub keys: String,
     pub repetition: u32,
     pub documents: u64,
+    /// CLOCK_MONOTONIC ns.
+    pub started_ns: u64,
     pub elapsed_ns: u64,
     /// Keys in the index over the build's time.
     pub keys_per_s: f64,
@@ -244,14 +267,46 @@ pub struct SchemaShape {
     /// e.g. `{"metric":1,"client":1,"date":1}`.
     pub index: String,
     pub preallocated: bool,
+    /// Time of writing the zero-filled documents, before the first sample.
+    pub preallocation_ns: Option<u64>,
+    /// Which disk the figures are of, as [`crate::Disk::label`] says it.
+    pub disk: String,
     pub samples: u64,
     /// Samples inserted per second, over the data's growth: (samples so far, per second).
     pub insert_per_s: Vec<(u64, f64)>,
-    /// Reading one series for a year with cold caches: ns, one for each repetition.
+    /// Samples of one series for a year, as far as the data reach.
+    pub year_samples: u64,
+    /// Were the caches empty when a series was read?
+    pub cold: bool,
+    /// Reading one series for a year: ns, one for each of several series.
     pub year_read_ns: Vec<u64>,
-    /// Per such query: what the server's process read.
+    /// Per such query: read calls of the server's process, and bytes that it got from the disk,
+    /// read-ahead included.
     pub reads_per_query: Option<f64>,
     pub read_bytes_per_query: Option<f64>,
+    /// Queries that did not find exactly the samples that were written (number and sum).
+    pub wrong_answers: u64,
+    /// `directory_bytes` is by how much the data directory grew. Some servers give uncompressed sizes
+    /// in the other figures.
     pub storage: StorageFacts,
     pub limitations: Vec<Limitation>,
+}
+
+/// A published experiment repeated: two figures and their ratio, beside the published ratio.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct SchemaExperiment {
+    /// e.g. "one document per month".
+    pub name: String,
+    /// What is compared, e.g. "time to read a year, one document per sample / per month".
+    pub compared: String,
+    /// Which disk the figures are of.
+    pub disk: String,
+    /// "ns" or "samples/s".
+    pub unit: String,
+    pub before: f64,
+    pub after: f64,
+    /// `before / after`.
+    pub ratio: f64,
+    pub published_ratio: f64,
 }

@@ -8,8 +8,8 @@
 //! [HdrHistogram]: https://github.com/HdrHistogram/HdrHistogram
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -22,15 +22,18 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-use crate::lines::{append_lines, whole_lines};
+use crate::lines::append_lines;
 use crate::{RunDirectory, RunError, latency_histogram};
 
 const LATENCIES: &str = "latency.hlog";
 /// The column names that the format's other writers put before the first interval.
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+const RESPONSE: &str = ":response";
 /// More than any histogram of 64-bit values with five digits takes when inflated.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
+/// Longer lines are none of ours.
+const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// The tag of a step's operation: `step:operation`.
 ///
@@ -39,6 +42,17 @@ const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// byte. [`parse_tag`] takes it all back.
 pub fn tag_of(step: &str, operation: &str) -> String {
     format!("{}:{}", escape(step), escape(operation))
+}
+
+/// The tag of response times (from the scheduled start) of a step's operation, where they are recorded
+/// beside service times. No name can make it up: their colons are escaped.
+pub fn response_tag_of(step: &str, operation: &str) -> String {
+    tag_of(step, operation) + RESPONSE
+}
+
+/// The tag of the service times that a tag of response times belongs to; `None` for other tags.
+pub fn service_tag_of_response(tag: &str) -> Option<&str> {
+    tag.strip_suffix(RESPONSE)
 }
 
 /// Step and operation of a tag; `None` for a tag that [`tag_of`] did not make.
@@ -85,6 +99,12 @@ pub struct LatencyLogWriter {
 }
 
 impl LatencyLogWriter {
+    /// Where the next line goes: what is recorded from now on lies behind it.
+    pub fn position(&self) -> Result<u64, RunError> {
+        let facts = self.file.metadata();
+        Ok(facts.map_err(RunError::io("read", &self.path))?.len())
+    }
+
     /// Appends what `tag` did in an interval: its start since the start of the run, its length,
     /// and its latencies in ns. Lines should come in the order of their starts. The line is in the
     /// file when this returns, so it outlives a killed process.
@@ -146,37 +166,108 @@ impl RunDirectory {
     /// The distribution of each tag over the whole run, in ns; empty when none was recorded. A
     /// torn last line is ignored; any other line that cannot be read is an error.
     pub fn latency_histograms(&self) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
+        self.latency_histograms_where(0, |_| true)
+    }
+
+    /// The same of the intervals that `keep` wants, beginning at a [`LatencyLogWriter::position`].
+    pub fn latency_histograms_where(
+        &self,
+        position: u64,
+        keep: impl Fn(&LatencyInterval) -> bool,
+    ) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
+        let mut merged: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
+        self.for_each_latency(position, |interval| {
+            if !keep(&interval) {
+                return Ok(());
+            }
+            let sum = merged.entry(interval.tag).or_insert_with(|| {
+                let mut empty = latency_histogram();
+                empty.auto(true);
+                empty
+            });
+            sum.add(interval.histogram).map_err(|e| e.to_string())
+        })?;
+        Ok(merged)
+    }
+
+    /// Hands over each interval in the order in which they were recorded, one in memory at a time. An
+    /// error of `each` says what is wrong with the interval.
+    pub fn for_each_latency(
+        &self,
+        position: u64,
+        mut each: impl FnMut(LatencyInterval) -> Result<(), String>,
+    ) -> Result<(), RunError> {
         let path = self.path().join(LATENCIES);
-        let text = match fs::read(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
-            other => other.map_err(RunError::io("read", &path))?,
+        let file = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(RunError::io("open", &path))?,
         };
-        merge_by_tag(whole_lines(&text)).map_err(RunError::damaged(&path))
+        let mut reader = BufReader::new(file);
+        let sought = reader.seek(SeekFrom::Start(position));
+        sought.map_err(RunError::io("read", &path))?;
+        let (mut line, mut at) = (Vec::new(), position);
+        loop {
+            line.clear();
+            let length = reader
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line);
+            let length = length.map_err(RunError::io("read", &path))?;
+            if line.last() != Some(&b'\n') {
+                // The end, or a torn last line.
+                return match u64::try_from(length) {
+                    Ok(LINE_BYTES_MAX) => {
+                        Err(RunError::damaged(&path)(format!("no line at byte {at}")))
+                    }
+                    _ => Ok(()),
+                };
+            }
+            if let Some(interval) = interval_of_line(&line, at).map_err(RunError::damaged(&path))? {
+                let (tag, start) = (interval.tag.clone(), interval.start);
+                each(interval)
+                    .map_err(|e| RunError::damaged(&path)(format!("{tag} at {start:?}: {e}")))?;
+            }
+            at += length as u64;
+        }
     }
 }
 
-/// The text says what is wrong and, as far as known, where.
-fn merge_by_tag(log: &[u8]) -> Result<BTreeMap<String, Histogram<u64>>, String> {
-    let mut merged = BTreeMap::new();
-    for entry in IntervalLogIterator::new(log) {
+/// One interval of one tag.
+#[derive(Debug)]
+pub struct LatencyInterval {
+    pub tag: String,
+    /// Since the start of the run; whole milliseconds, as the format has them.
+    pub start: Duration,
+    pub duration: Duration,
+    /// ns.
+    pub histogram: Histogram<u64>,
+}
+
+/// `None` for a line that is no interval. The text says what is wrong and, as far as known, where.
+fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, String> {
+    for entry in IntervalLogIterator::new(line) {
         let interval = match entry {
             Ok(LogEntry::Interval(interval)) => interval,
             Ok(LogEntry::StartTime(_) | LogEntry::BaseTime(_)) => continue,
             Err(LogIteratorError::ParseError { offset }) => {
-                return Err(format!("no interval at byte {offset}"));
+                return Err(format!("no interval at byte {}", at + offset as u64));
             }
         };
-        let tag = interval.tag().map_or("", |tag| tag.as_str());
-        let damaged = |e: String| format!("{tag} at {:?}: {e}", interval.start_timestamp());
-        let histogram = decode(interval.encoded_histogram()).map_err(damaged)?;
-        let sum = merged.entry(tag.to_string()).or_insert_with(|| {
-            let mut empty = latency_histogram();
-            empty.auto(true);
-            empty
-        });
-        sum.add(histogram).map_err(|e| damaged(e.to_string()))?;
+        let (tag, start) = (
+            interval.tag().map_or("", |tag| tag.as_str()),
+            interval.start_timestamp(),
+        );
+        return match decode(interval.encoded_histogram()) {
+            Ok(histogram) => Ok(Some(LatencyInterval {
+                tag: tag.to_string(),
+                start,
+                duration: interval.duration(),
+                histogram,
+            })),
+            Err(error) => Err(format!("{tag} at {start:?}: {error}")),
+        };
     }
-    Ok(merged)
+    Ok(None)
 }
 
 /// The library would reserve as many bytes as the header claims, so the payload is inflated here,
@@ -207,6 +298,21 @@ fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn response_times_have_tags_that_no_name_can_make_up() {
+        let tag = response_tag_of("run:response", "READ");
+        let service = service_tag_of_response(&tag).unwrap();
+        assert_eq!(
+            parse_tag(service),
+            Some(("run:response".into(), "READ".into()))
+        );
+        assert_eq!(
+            service_tag_of_response(&tag_of("run", "READ:response")),
+            None
+        );
+        assert!(Tag::new(&tag).is_some());
+    }
 
     #[test]
     fn tags_are_safe_and_lead_back() {

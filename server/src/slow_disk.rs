@@ -160,6 +160,15 @@ impl SlowDisk {
         Ok(())
     }
 
+    /// Makes the disk fast again for a process; one that is not slowed down is left alone.
+    pub fn release_process(&mut self, pid: u32) -> Result<(), SlowDiskError> {
+        let Some(place) = self.origins.iter().position(|(p, _)| *p == pid) else {
+            return Ok(());
+        };
+        let (_, origin) = self.origins.swap_remove(place);
+        join_group(&origin, pid).map_err(|source| SlowDiskError::Process { pid, source })
+    }
+
     /// The group's directory, to be recorded in the lease.
     pub fn group(&self) -> &Path {
         &self.group

@@ -1,11 +1,38 @@
-//! Pure functions on numbers: order statistics, paired ratios with a bootstrap interval, and the
-//! small seeded generator that everything random in seekscope draws from.
+//! Pure functions on numbers: order statistics, statistics under noise, and the small seeded generator
+//! that everything random in seekscope draws from.
+//!
+//! For a measurement of seconds that depend on one another: [`warm_up()`] says where it begins to count,
+//! [`steadiness()`] whether it drifts, [`batch_means()`] and [`block_bootstrap()`] how far a figure may be off.
+//! Two runs are compared by [`Estimate`]s, several repetitions by [`log_ratio`] and [`paired_log_ratio`],
+//! and many comparisons at once by [`holm`].
 
+mod autocorrelation;
+mod batch_means;
+mod block_bootstrap;
+mod comparison;
+mod estimate;
 mod order;
 mod paired;
+mod quantile_interval;
 mod random;
+mod repetitions;
 pub mod shuffled;
+#[cfg(test)]
+mod simulation;
+mod steadiness;
+mod student_t;
+mod warm_up;
 
+pub use autocorrelation::lag1_correlation;
+pub use batch_means::batch_means;
+pub use block_bootstrap::{block_bootstrap, block_bootstrap_mean};
+pub use comparison::{RatioComparison, holm};
+pub use estimate::Estimate;
 pub use order::{Quantiles, median, quantile_sorted};
 pub use paired::{PairedRatio, paired_ratio};
+pub use quantile_interval::quantile_ranks;
 pub use random::SplitMix64;
+pub use repetitions::{log_ratio, paired_log_ratio};
+pub use steadiness::{Steadiness, Verdict, steadiness};
+pub use student_t::{t_critical, t_two_sided};
+pub use warm_up::{WarmUp, warm_up};

@@ -1,6 +1,12 @@
 //! What can go wrong with a workload.
 
-use seekscope_server::{Namespace, ServerError};
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_client::ClientError;
+use seekscope_server::{
+    LocalServerError, Namespace, PageCacheError, ServerError, SlowDiskError, WorkspaceError,
+};
 
 /// Why a workload could not be run.
 #[derive(Debug, thiserror::Error)]
@@ -38,4 +44,20 @@ pub enum WorkloadError {
         attempted: u64,
         first: String,
     },
+    #[error("the server did not do all writes of a batch to {collection}: {why}")]
+    BatchRefused { collection: String, why: String },
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    #[error("the other load broke off; that is a defect of seekscope: report it")]
+    ForegroundLost,
+    #[error(transparent)]
+    LocalServer(#[from] LocalServerError),
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
+    #[error(transparent)]
+    PageCache(#[from] PageCacheError),
+    #[error(transparent)]
+    SlowDisk(#[from] SlowDiskError),
+    #[error("{path}: {source}; the data of a private server must be ours to remove")]
+    Files { path: PathBuf, source: io::Error },
 }

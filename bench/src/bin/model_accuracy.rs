@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
+use seekscope_bench::survey_disk;
 use seekscope_stats::median;
 use serde_json::Value;
 
@@ -61,22 +61,9 @@ fn main() -> Result<()> {
 }
 
 fn survey(arguments: &Arguments, disk: &str, round: u32) -> Result<Vec<(String, Pair)>> {
-    let folder = tempfile::tempdir()?;
-    let output = Command::new(&arguments.seekscope)
-        .arg("disk")
-        .arg(arguments.data_dir.canonicalize()?)
-        .args(["--json", "--quiet", "--budget", &arguments.budget])
-        .args(["--emulate-disk", disk, "--seed", &round.to_string()])
-        .arg("--out")
-        .arg(folder.path().join("run"))
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "the survey ended with {}",
-        output.status
-    );
-    let result: Value = serde_json::from_slice(&output.stdout)?;
+    let (seekscope, directory) = (&arguments.seekscope, &arguments.data_dir);
+    let seed = ["--seed", &round.to_string()];
+    let result = survey_disk(seekscope, directory, &arguments.budget, disk, &seed)?;
     let predictions = result
         .pointer("/summary/predictions")
         .and_then(Value::as_array);

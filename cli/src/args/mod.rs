@@ -1,5 +1,8 @@
 //! The command line: what may be typed, what it means, and nothing else.
 
+mod bench;
+mod bench_common;
+mod bench_values;
 mod disk;
 mod layout;
 mod replay;
@@ -9,6 +12,12 @@ mod trace_files;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use bench::{
+    BenchArgs, BenchVerb, EditionName, EraName, KeyHashName, MergeArgs, SysbenchArgs, WorkloadName,
+    YcsbArgs, YcsbPhase,
+};
+pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName};
+pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
@@ -38,12 +47,14 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Doctor(DoctorArgs),
+    Bench(Box<BenchArgs>),
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
     Layout(Box<LayoutArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
     Compare(CompareArgs),
+    Merge(MergeArgs),
     Report(ReportArgs),
     Clean(CleanArgs),
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::directory_snapshot::{content_hash, unchanged_by};
 use crate::mounts::{LoopDevice, Mount};
-use crate::support::{Bench, assert_fails, json, machine};
+use crate::support::{Bench, as_nobody, assert_fails, json, machine};
 
 const SHORT: [&str; 6] = ["--size", "8M", "--runtime", "200ms", "--warm-up", "0ms"];
 const GIB: u64 = 1 << 30;
@@ -110,8 +110,6 @@ fn a_block_device_is_read_and_not_written() {
     assert_eq!(content_hash(&image), before);
 }
 
-const NOBODY: u32 = 65_534;
-
 /// Where a user without privileges can run the binary.
 struct Stage {
     folder: tempfile::TempDir,
@@ -129,18 +127,8 @@ impl Stage {
     }
 
     fn as_nobody(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new("setpriv");
-        let user = NOBODY.to_string();
+        let mut command = as_nobody(&self.folder.path().join("seekscope"));
         command
-            .args([
-                "--reuid",
-                &user,
-                "--regid",
-                &user,
-                "--clear-groups",
-                "--inh-caps=-all",
-            ])
-            .arg(self.folder.path().join("seekscope"))
             .args(arguments)
             .current_dir(self.folder.path())
             .env("XDG_STATE_HOME", self.folder.path().join("state"));

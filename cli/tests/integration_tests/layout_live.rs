@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine, run_document, send, wait};
+use crate::support::{
+    Bench, ForeignServer, as_nobody, assert_fails, json, machine, run_document, send, wait,
+};
 
 const DOCUMENTS: u64 = 4000;
 /// All of them are in more leaves than this.
@@ -236,24 +238,17 @@ fn what_is_not_permitted_ends_with_its_exit_code() {
     ] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let as_nobody = |place: &str| {
-        Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--inh-caps=-all",
-            ])
-            .arg(&binary)
+    let run_as_nobody = |place: &str| {
+        as_nobody(&binary)
             .args(["layout", place])
             .current_dir("/")
             .output()
             .unwrap()
     };
-    let refused = as_nobody(data.to_str().unwrap());
+    let refused = run_as_nobody(data.to_str().unwrap());
     assert_fails(&refused, 4, &["permission denied", "CAP_DAC_READ_SEARCH"]);
     assert_fails(
-        &as_nobody(&server.uri),
+        &run_as_nobody(&server.uri),
         4,
         &["permission denied", "cap_sys_ptrace"],
     );

@@ -1,7 +1,6 @@
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
-use crate::support::{Bench, machine, server_binary, stderr};
+use crate::support::{Bench, as_nobody, machine, server_binary, stderr};
 
 /// As a user without any privilege: no tracing, no throttle, but a run that says so.
 #[test]
@@ -20,15 +19,8 @@ fn without_root_it_measures_what_it_can_and_says_the_rest() {
         std::fs::copy(from, folder.path().join(to)).unwrap();
         std::fs::set_permissions(folder.path().join(to), everybody.clone()).unwrap();
     }
-    let as_nobody = |arguments: &[&str]| {
-        Command::new("setpriv")
-            .args([
-                "--reuid=65534",
-                "--regid=65534",
-                "--clear-groups",
-                "--inh-caps=-all",
-            ])
-            .arg(folder.path().join("seekscope"))
+    let run_as_nobody = |arguments: &[&str]| {
+        as_nobody(&folder.path().join("seekscope"))
             .args(["doctor", "--docs", "2000", "--repeats", "1", "--json"])
             .args(["--server-binary", "./secantusd-rs"])
             .args(arguments)
@@ -37,14 +29,14 @@ fn without_root_it_measures_what_it_can_and_says_the_rest() {
             .output()
             .unwrap()
     };
-    let refused = as_nobody(&["--out", "refused", "--emulate-disk", "hdd"]);
+    let refused = run_as_nobody(&["--out", "refused", "--emulate-disk", "hdd"]);
     assert_eq!(
         refused.status.code(),
         Some(4),
         "asked for by name: {}",
         stderr(&refused)
     );
-    let output = as_nobody(&["--out", "run"]);
+    let output = run_as_nobody(&["--out", "run"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let limitations = document["limitations"].as_array().unwrap();

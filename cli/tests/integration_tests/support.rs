@@ -273,3 +273,17 @@ impl Drop for ForeignServer {
         let _ = self.child.wait();
     }
 }
+
+/// A command run by a user without any rights.
+pub fn as_nobody(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command
+        .args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            "--inh-caps=-all",
+        ])
+        .arg(program);
+    command
+}

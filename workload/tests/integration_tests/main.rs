@@ -7,7 +7,9 @@
 )]
 
 mod index_build;
+mod index_lab;
 mod load_and_update;
 mod ownership;
+mod schema;
 mod support;
 mod verification;

@@ -8,12 +8,13 @@ use mongodb::Collection;
 use seekscope_server::{
     LocalServer, LocalServerOptions, Namespace, Server, ServerBinary, Workspace,
 };
+use seekscope_workload::schema::{Bed, ForeignBed};
 use seekscope_workload::{LoadOptions, LoadReport, Sdu, load};
 
 // Fields are dropped in this order: the server before its files.
 pub(crate) struct Fixture {
     pub(crate) server: Server,
-    _local: LocalServer,
+    local: LocalServer,
     _workspace: Workspace,
     _root: tempfile::TempDir,
 }
@@ -35,10 +36,30 @@ impl Fixture {
         let server = Server::connect(&local.uri()).await.unwrap();
         Self {
             server,
-            _local: local,
+            local,
             _workspace: workspace,
             _root: root,
         }
+    }
+
+    /// The server as if it were somebody's.
+    pub(crate) fn foreign_bed(&self) -> Bed {
+        Bed::Foreign(ForeignBed {
+            server: self.server.clone(),
+            pid: Some(self.local.pid()),
+        })
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.local.pid()
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        self.local.uri()
+    }
+
+    pub(crate) fn data_directory(&self) -> PathBuf {
+        self.local.data_directory().to_path_buf()
     }
 
     pub(crate) fn collection(&self) -> Collection<RawDocumentBuf> {
@@ -62,7 +83,7 @@ pub(crate) fn namespace() -> Namespace {
     "sdu.aged".parse().unwrap()
 }
 
-fn server_binary() -> ServerBinary {
+pub(crate) fn server_binary() -> ServerBinary {
     let path = std::env::var_os("SEEKSCOPE_TEST_SERVER").map_or_else(
         || {
             let home = std::env::var_os("HOME").expect("HOME is set");

@@ -14,13 +14,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use seekscope_bench::survey_disk;
 use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
 use seekscope_layout::{DataDirectory, DeviceMap, WalkOptions, WalkedFile};
 use seekscope_run::{DeviceModel, PredictedScan, ScanOrder};
 use seekscope_server::Workspace;
 use seekscope_stats::median;
-use serde_json::Value;
 
 use scan::{Disk, Scanner};
 
@@ -148,22 +148,15 @@ fn tables(data: &Path) -> Result<Vec<Table>> {
 }
 
 fn survey(arguments: &Arguments, disk: Disk) -> Result<DeviceModel> {
-    let folder = tempfile::tempdir()?;
-    let output = Command::new(&arguments.seekscope)
-        .arg("disk")
-        .arg(arguments.data_dir.canonicalize()?)
-        .args(["--json", "--quiet", "--budget", &arguments.budget])
-        .args(["--emulate-disk", disk.emulated()])
-        .arg("--out")
-        .arg(folder.path().join("run"))
-        .stderr(Stdio::inherit())
-        .output()?;
-    ensure!(
-        output.status.success(),
-        "the survey ended with {}",
-        output.status
-    );
-    let result: Value = serde_json::from_slice(&output.stdout)?;
+    let (seekscope, directory) = (&arguments.seekscope, &arguments.data_dir);
+    let no_more: [&str; 0] = [];
+    let result = survey_disk(
+        seekscope,
+        directory,
+        &arguments.budget,
+        disk.emulated(),
+        &no_more,
+    )?;
     let model = result.pointer("/summary/model");
     let model = model.context("the survey made no model")?;
     Ok(serde_json::from_value(model.clone())?)

@@ -1,0 +1,36 @@
+//! What several benchmarks need.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+/// The `--json` document of a survey of the disk under `directory`, by the binary given; `disk` is
+/// `none` or a disk to throttle it to. Its run directory is not kept.
+pub fn survey_disk<S: AsRef<OsStr>>(
+    seekscope: &Path,
+    directory: &Path,
+    budget: &str,
+    disk: &str,
+    more: &[S],
+) -> Result<Value> {
+    let folder = tempfile::tempdir()?;
+    let output = Command::new(seekscope)
+        .arg("disk")
+        .arg(directory.canonicalize()?)
+        .args(["--json", "--quiet", "--budget", budget])
+        .args(["--emulate-disk", disk])
+        .args(more)
+        .arg("--out")
+        .arg(folder.path().join("run"))
+        .stderr(Stdio::inherit())
+        .output()?;
+    ensure!(
+        output.status.success(),
+        "the survey ended with {}",
+        output.status
+    );
+    Ok(serde_json::from_slice(&output.stdout)?)
+}

@@ -1,0 +1,51 @@
+//! Why something beside a measured request failed.
+
+use seekscope_client::Failure;
+
+/// See the module. Messages hold no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CqlError {
+    #[error(
+        "the connection string of Cassandra cannot be used: {why}. It is like \
+         cql://host:9042,host2/keyspace?consistency=quorum"
+    )]
+    Uri { why: String },
+    #[error("{what} failed on Cassandra: {}", .failure.message)]
+    Request {
+        what: &'static str,
+        failure: Failure,
+    },
+    #[error(
+        "the keyspace {keyspace} holds {count} tables that seekscope did not make ({tables}); name \
+         another keyspace, or drop it yourself"
+    )]
+    ForeignKeyspace {
+        keyspace: String,
+        count: usize,
+        tables: String,
+    },
+    #[error("{keyspace}.{table}: {why}")]
+    Keyspace {
+        keyspace: String,
+        table: String,
+        why: String,
+    },
+}
+
+impl CqlError {
+    pub(crate) fn request(what: &'static str) -> impl FnOnce(Failure) -> Self {
+        move |failure| Self::Request { what, failure }
+    }
+
+    /// As the engine takes it.
+    pub(crate) fn into_failure(self) -> Failure {
+        match self {
+            Self::Request { failure, .. } => failure,
+            other => Failure::of(
+                seekscope_client::FailureKind::Client,
+                "Keyspace",
+                other.to_string(),
+            ),
+        }
+    }
+}

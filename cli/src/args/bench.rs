@@ -1,0 +1,182 @@
+//! What may be typed after `seekscope bench` and `seekscope merge`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::OutputArgs;
+use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
+use super::bench_values::parse_setting;
+
+/// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
+///
+/// Writes to a database of its own and refuses one that holds anything else. A run that the client
+/// could not keep up with, or in which operations failed, says so in its first line and in its exit
+/// code.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope bench ycsb --workload all
+  seekscope bench ycsb mongodb://db1/ --workload a --rate 2000/s --arrivals poisson --for 60s")]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub verb: BenchVerb,
+}
+
+impl BenchArgs {
+    /// How the verb's results are shown.
+    pub fn output(&self) -> &OutputArgs {
+        match &self.verb {
+            BenchVerb::Ycsb(args) => &args.keep.output,
+            BenchVerb::Sysbench(args) => &args.keep.output,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum BenchVerb {
+    Ycsb(Box<YcsbArgs>),
+    Sysbench(Box<SysbenchArgs>),
+}
+
+/// YCSB's core workloads A to F, with YCSB's own property files and names
+///
+/// `all` loads, runs A, B, C, F and D, then drops, loads again and runs E, because D and E insert.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope bench ycsb --workload all --vs-config block_compressor=none,lz4,zlib
+  seekscope bench ycsb mongodb://db1/ -P workloads/workloada -p recordcount=1000000 --ycsb-output")]
+pub struct YcsbArgs {
+    #[command(flatten)]
+    pub target: BenchTargetArgs,
+    /// Workloads: letters a to f with commas, or all [default: a, or what -P and -p say]
+    #[arg(long, short, value_name = "LETTERS", value_delimiter = ',')]
+    pub workload: Vec<WorkloadName>,
+    /// A property file of YCSB; later ones win
+    #[arg(short = 'P', long = "properties", value_name = "FILE")]
+    pub property_files: Vec<PathBuf>,
+    /// A property of YCSB, over those of files
+    #[arg(short = 'p', long = "property", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    pub properties: Vec<(String, String)>,
+    /// What is done: load the records, run the operations
+    #[arg(long, value_name = "PHASES", value_enum, value_delimiter = ',', default_values_t = [YcsbPhase::Load, YcsbPhase::Run])]
+    pub phase: Vec<YcsbPhase>,
+    /// Records that are loaded, or that are there [default: recordcount of YCSB's properties, else 100000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
+    pub records: Option<u64>,
+    /// Operations of each run [default: operationcount, else as many as 30 s allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub operations: Option<u64>,
+    /// ycsb: bit for bit as YCSB's Java client; corrected: true Zipf distribution, settable
+    /// compressibility, updates that use what was read
+    #[arg(long, value_name = "EDITION", value_enum, default_value_t = EditionName::Ycsb)]
+    pub edition: EditionName,
+    /// How record numbers become keys: as YCSB in Java or as go-ycsb does, whose data differ
+    #[arg(long, value_name = "HASH", value_enum, default_value_t = KeyHashName::Java)]
+    pub keyhash: KeyHashName,
+    #[command(flatten)]
+    pub send: SendArgs,
+    #[command(flatten)]
+    pub versus: VersusArgs,
+    /// Print YCSB's summary lines on stdout instead of tables
+    #[arg(long, conflicts_with = "json")]
+    pub ycsb_output: bool,
+    #[command(flatten)]
+    pub keep: KeepArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkloadName {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum YcsbPhase {
+    Load,
+    Run,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EditionName {
+    Ycsb,
+    Corrected,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KeyHashName {
+    Java,
+    Go,
+}
+
+/// sysbench-mongodb: its data and its transaction of 18 commands
+///
+/// The defaults differ between the years; a result names the era that it followed.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope bench sysbench --documents 100000 --for 60s
+  seekscope bench sysbench mongodb://db1/ --era 2013-2015 --collections 16")]
+pub struct SysbenchArgs {
+    #[command(flatten)]
+    pub target: BenchTargetArgs,
+    /// Whose defaults: of the papers, of 2021 to 2024, or since September 2024
+    #[arg(long, value_name = "ERA", value_enum, default_value_t = EraName::Since2024)]
+    pub era: EraName,
+    /// Collections [default: the era's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub collections: Option<u32>,
+    /// Documents in each of them [default: the era's; 100000 on a local server]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=2_147_483_647))]
+    pub documents: Option<u64>,
+    /// Loading connections [default: the era's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub loaders: Option<u32>,
+    /// What is done: load the documents, run the transactions
+    #[arg(long, value_name = "PHASES", value_enum, value_delimiter = ',', default_values_t = [YcsbPhase::Load, YcsbPhase::Run])]
+    pub phase: Vec<YcsbPhase>,
+    /// Transactions of the run [default: as many as the time allows]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub transactions: Option<u64>,
+    #[command(flatten)]
+    pub send: SendArgs,
+    #[command(flatten)]
+    pub versus: VersusArgs,
+    #[command(flatten)]
+    pub keep: KeepArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EraName {
+    #[value(name = "2013-2015")]
+    Papers,
+    #[value(name = "2021-2024")]
+    Until2024,
+    #[value(name = "2024")]
+    Since2024,
+}
+
+/// Add the runs of clients that did one job together
+///
+/// Histograms, seconds and counts are added exactly. Runs of different settings are refused.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope merge run1 run2 run3 --out all
+  seekscope merge clients/* --out all --json")]
+pub struct MergeArgs {
+    /// The run directories, of all clients
+    #[arg(value_name = "RUN", required = true, num_args = 2..)]
+    pub runs: Vec<PathBuf>,
+    /// Folder for the merged run
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}

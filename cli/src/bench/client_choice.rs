@@ -1,0 +1,58 @@
+//! Which client sends a benchmark's operations.
+
+use anyhow::Result;
+use seekscope_client::{ClientError, ClientSpec, Wanted};
+use seekscope_run::ClientKind;
+
+use crate::args::ClientName;
+
+/// A client, and why it was chosen.
+#[derive(Debug, Clone)]
+pub struct Chosen {
+    pub spec: ClientSpec,
+    pub reason: String,
+}
+
+impl Chosen {
+    pub fn name(&self) -> &'static str {
+        name_of(self.spec.kind())
+    }
+}
+
+/// As in results and arguments.
+pub fn name_of(kind: ClientKind) -> &'static str {
+    match kind {
+        ClientKind::Raw => "raw",
+        ClientKind::Driver => "driver",
+        ClientKind::Cql => "cql",
+    }
+}
+
+/// What was typed, as the client's room calls it.
+pub fn wanted(name: ClientName) -> Wanted {
+    match name {
+        ClientName::Raw => Wanted::Raw,
+        ClientName::Driver => Wanted::Driver,
+        ClientName::Auto => Wanted::Auto,
+    }
+}
+
+/// By the connection string; nothing is connected yet.
+pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
+    let choice = seekscope_client::choose(uri, database, wanted)?;
+    let spec = match (choice.kind, choice.raw) {
+        (ClientKind::Raw, Some(raw)) => ClientSpec::Raw(raw),
+        _ => driver(uri, database)?,
+    };
+    Ok(Chosen {
+        spec,
+        reason: choice.reason,
+    })
+}
+
+fn driver(_uri: &str, _database: &str) -> Result<ClientSpec> {
+    Err(ClientError::Uri {
+        text: "the official driver is not built in yet".into(),
+    }
+    .into())
+}

@@ -1,0 +1,259 @@
+//! How a benchmark ends: which outcome its records stand for, and which exit code.
+
+use anyhow::{Result, anyhow};
+use seekscope_run::units::format_count;
+use seekscope_run::{BenchMeasurement, BenchStep, Outcome};
+use seekscope_server::ServerError;
+
+use super::results::{Results, Show};
+use super::stage::Stage;
+use crate::args::{OutputArgs, Slo};
+use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
+
+/// What the user allows and demands.
+#[derive(Debug, Clone, Default)]
+pub struct Demands {
+    pub allow_errors: bool,
+    pub slo: Option<Slo>,
+    /// Where the objective was missed, in words.
+    pub missed: Vec<String>,
+}
+
+/// What the records stand for.
+#[derive(Debug)]
+pub struct Judgement {
+    pub outcome: Outcome,
+    pub reason: Option<String>,
+    /// What the command ends with.
+    pub error: Option<anyhow::Error>,
+}
+
+impl Judgement {
+    fn new(outcome: Outcome, reason: String, error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            outcome,
+            reason: Some(reason),
+            error: Some(error.into()),
+        }
+    }
+}
+
+/// Judges a run whose work came to its end. The gravest comes first.
+pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Judgement {
+    let steps = &measurement.steps;
+    if let Some(reason) = invalid(steps) {
+        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
+    }
+    if let Some(reason) = steps.iter().find_map(unverified) {
+        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
+    }
+    if let Some(reason) = steps.iter().find_map(nothing_succeeded) {
+        return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
+    }
+    let failed: u64 = steps
+        .iter()
+        .filter(|s| s.kind != "probe")
+        .map(failure_count)
+        .sum();
+    if failed > 0 && !demands.allow_errors {
+        let reason = format!(
+            "{} operations failed{}; --allow-errors ends with success all the same",
+            format_count(failed),
+            first_failure(steps)
+        );
+        return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
+    }
+    if !demands.missed.is_empty() {
+        let reason = format!("the objective was missed: {}", demands.missed.join("; "));
+        return Judgement::new(Outcome::Ok, reason.clone(), ThresholdMissed(reason));
+    }
+    Judgement {
+        outcome: Outcome::Ok,
+        reason: None,
+        error: None,
+    }
+}
+
+/// Probes of a search go beyond what can be done on purpose.
+fn invalid(steps: &[BenchStep]) -> Option<String> {
+    let measured = || steps.iter().filter(|step| step.kind != "probe");
+    let first = measured().find(|step| !step.invalid.is_empty())?;
+    let count = measured().filter(|step| !step.invalid.is_empty()).count();
+    let more = match count {
+        1 => String::new(),
+        _ => format!(" (and {} more steps)", count - 1),
+    };
+    Some(format!(
+        "{}: {}{more}",
+        first.name,
+        first.invalid.join("; ")
+    ))
+}
+
+fn unverified(step: &BenchStep) -> Option<String> {
+    let found = step.verification.as_ref().filter(|v| !v.holds())?;
+    Some(format!(
+        "{}: acknowledged writes are not there: {} documents expected, {} counted; of {} read back {} \
+         missing, {} different",
+        step.name,
+        format_count(found.expected),
+        format_count(found.counted),
+        format_count(found.sampled),
+        format_count(found.missing),
+        format_count(found.different)
+    ))
+}
+
+fn nothing_succeeded(step: &BenchStep) -> Option<String> {
+    let done: u64 = step.operations.iter().map(|o| o.count).sum();
+    let first = step.failures.first().filter(|_| done == 0)?;
+    let (operation, name, count, message) = first;
+    Some(format!(
+        "{}: nothing succeeded; {} {operation} failed with {name}: {message}",
+        step.name,
+        format_count(*count)
+    ))
+}
+
+fn failure_count(step: &BenchStep) -> u64 {
+    step.failures.iter().map(|(_, _, count, _)| count).sum()
+}
+
+fn first_failure(steps: &[BenchStep]) -> String {
+    let first = steps
+        .iter()
+        .find_map(|step| Some((step, step.failures.first()?)));
+    first.map_or_else(String::new, |(step, (operation, name, _, message))| {
+        format!(
+            ", the first in {}: {operation} {name}: {message}",
+            step.name
+        )
+    })
+}
+
+impl Stage {
+    /// Ends the run: outcome, report, tables. Returns what the command ends with.
+    pub fn end(
+        mut self,
+        worked: Result<()>,
+        demands: &Demands,
+        output: &OutputArgs,
+        show: Show,
+    ) -> Result<()> {
+        let judgement = match worked {
+            Ok(()) => judge(self.measurement(), demands),
+            Err(error) => broken_off(error),
+        };
+        let Judgement {
+            outcome,
+            reason,
+            error,
+        } = judgement;
+        if let Err(end) = self.session.end(outcome, reason) {
+            let Some(error) = error else { return Err(end) };
+            // The first error is the one that matters; this one is likely its consequence.
+            self.progress.say(format!(
+                "the run could not be completed on disk: {}",
+                message_of(&end)
+            ));
+            return Err(error);
+        }
+        if !self.measurement().is_empty() {
+            let results = Results::derive(&mut self.session)?;
+            results.show(&self.session, output, self.progress, show)?;
+        }
+        error.map_or(Ok(()), Err)
+    }
+}
+
+fn broken_off(error: anyhow::Error) -> Judgement {
+    let reason = message_of(&error);
+    match error.is::<Interrupted>() {
+        true => Judgement::new(Outcome::Partial, reason, error),
+        false => Judgement::new(Outcome::Failed, reason, error),
+    }
+}
+
+/// The server went away while it worked.
+pub fn server_gone(step: &str, error: ServerError) -> anyhow::Error {
+    anyhow::Error::new(error).context(format!("the server was lost during {step}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{OperationResult, Verification};
+
+    use super::*;
+
+    fn step(count: u64, failures: u64) -> BenchStep {
+        let operation = OperationResult {
+            name: "READ".into(),
+            count,
+            errors: failures,
+            ..OperationResult::default()
+        };
+        let failure = ("READ".into(), "NOT_FOUND".into(), failures, "gone".into());
+        BenchStep {
+            name: "a".into(),
+            kind: "run".into(),
+            operations: vec![operation],
+            failures: if failures > 0 {
+                vec![failure]
+            } else {
+                Vec::new()
+            },
+            ..BenchStep::default()
+        }
+    }
+
+    fn judged(step: BenchStep, demands: &Demands) -> (Outcome, String) {
+        let measurement = BenchMeasurement {
+            steps: vec![step],
+            ..BenchMeasurement::default()
+        };
+        let judged = judge(&measurement, demands);
+        assert_eq!(judged.reason.is_some(), judged.error.is_some());
+        (judged.outcome, judged.reason.unwrap_or_default())
+    }
+
+    #[test]
+    fn the_gravest_is_said() {
+        let strict = Demands::default();
+        assert_eq!(judged(step(5, 0), &strict).0, Outcome::Ok);
+        let (outcome, reason) = judged(step(0, 9), &strict);
+        assert!(
+            outcome == Outcome::Failed && reason.contains("nothing succeeded"),
+            "{reason}"
+        );
+        let (outcome, reason) = judged(step(5, 2), &strict);
+        assert!(
+            outcome == Outcome::Failed && reason.contains("2 operations failed"),
+            "{reason}"
+        );
+        let lenient = Demands {
+            allow_errors: true,
+            missed: vec!["p99".into()],
+            ..Demands::default()
+        };
+        let (outcome, reason) = judged(step(5, 2), &lenient);
+        assert!(
+            outcome == Outcome::Ok && reason.contains("missed: p99"),
+            "{reason}"
+        );
+        // Failures of everything are failures, whatever is allowed.
+        assert_eq!(judged(step(0, 9), &lenient).0, Outcome::Failed);
+        let mut invalid = step(5, 2);
+        invalid.invalid.push("late".into());
+        assert_eq!(
+            judged(invalid, &lenient),
+            (Outcome::Invalid, "a: late".into())
+        );
+        let mut lost = step(5, 0);
+        lost.verification = Some(Verification {
+            expected: 5,
+            counted: 4,
+            ..Verification::default()
+        });
+        assert_eq!(judged(lost, &lenient).0, Outcome::Invalid);
+    }
+}

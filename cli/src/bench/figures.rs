@@ -1,0 +1,256 @@
+//! The figures of a step from its records: what was done after the warm-up, how often, how fast.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use seekscope_client::Operation;
+use seekscope_run::{
+    LatencySummary, OperationResult, RunDirectory, RunError, Steady, response_tag_of, tag_of,
+};
+use seekscope_stats::{Verdict, WarmUp, batch_means, steadiness, warm_up};
+
+use super::step_recorder::{OperationTotals, SecondTotals};
+use crate::args::WarmUpName;
+
+/// Intervals of the log begin at whole milliseconds.
+const LOG_RESOLUTION: Duration = Duration::from_millis(1);
+const ALPHA: f64 = 0.05;
+
+/// What of a step counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The first second that counts: index into the seconds.
+    pub first: usize,
+    pub warm_up_ended_ns: Option<u64>,
+    pub steady: Option<Steady>,
+}
+
+/// Finds where the warm-up ends, and whether what follows is steady. `is_open`: throughput is given, so
+/// that service time has to tell.
+pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> Measured {
+    let whole = whole_seconds(seconds);
+    let series = series(whole, is_open);
+    let first = match wanted {
+        WarmUpName::None => 0,
+        WarmUpName::For(time) => first_after(seconds, time),
+        WarmUpName::Auto => match warm_up(&series) {
+            WarmUp::Cut(cut) => cut,
+            WarmUp::NeverSettled | WarmUp::TooShort => 0,
+        },
+    };
+    let never_settled = wanted == WarmUpName::Auto && warm_up(&series) == WarmUp::NeverSettled;
+    let what = match is_open {
+        true => "service time",
+        false => "throughput",
+    };
+    Measured {
+        first,
+        warm_up_ended_ns: seconds.get(first).filter(|_| first > 0).map(|s| s.t_ns),
+        steady: steady(series.get(first..).unwrap_or_default(), what, never_settled),
+    }
+}
+
+/// Without the last one, which is seldom a whole second.
+fn whole_seconds(seconds: &[SecondTotals]) -> &[SecondTotals] {
+    match seconds {
+        [whole @ .., last] if last.duration_ns < 900_000_000 => whole,
+        _ => seconds,
+    }
+}
+
+fn series(seconds: &[SecondTotals], is_open: bool) -> Vec<f64> {
+    let value = |second: &SecondTotals| match is_open {
+        true => {
+            let weighted = second
+                .operations
+                .iter()
+                .map(|o| o.service_p50_ns as f64 * o.done as f64);
+            let done: u64 = second.operations.iter().map(|o| o.done).sum();
+            weighted.sum::<f64>() / done.max(1) as f64
+        }
+        false => {
+            let done: u64 = second.operations.iter().map(|o| o.done).sum();
+            done as f64 * 1e9 / second.duration_ns.max(1) as f64
+        }
+    };
+    seconds.iter().map(value).collect()
+}
+
+/// Something is always left to measure.
+fn first_after(seconds: &[SecondTotals], time: Duration) -> usize {
+    let Some(start) = seconds.first() else {
+        return 0;
+    };
+    let ends_ns = start
+        .t_ns
+        .saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let first = seconds.iter().position(|second| second.t_ns >= ends_ns);
+    first.unwrap_or(0)
+}
+
+fn steady(series: &[f64], what: &str, never_settled: bool) -> Option<Steady> {
+    let found = steadiness(series)?;
+    let minutes = series.len() as f64 / 60.0;
+    let change = format!(
+        "{what} changed by {:+.1} % from first to last ({:+.1} to {:+.1} %, 95 %) over {minutes:.1} min",
+        found.change * 100.0,
+        found.low * 100.0,
+        found.high * 100.0
+    );
+    let verdict = match found.verdict {
+        _ if never_settled => "it never settled (MSER-5)",
+        Verdict::Steady => "steady",
+        Verdict::Drifting => "drifting",
+        Verdict::CannotTell => "too short or noisy to tell",
+    };
+    Some(Steady {
+        steady: found.verdict == Verdict::Steady && !never_settled,
+        how: format!("{verdict}: {change}"),
+    })
+}
+
+/// The distributions of a step's seconds that count, by tag.
+pub fn histograms(
+    directory: &RunDirectory,
+    latencies_position: u64,
+    run_started_ns: u64,
+    counts_from_ns: Option<u64>,
+) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
+    let from = counts_from_ns.map_or(0, |ns| ns.saturating_sub(run_started_ns));
+    let from = Duration::from_nanos(from).saturating_sub(LOG_RESOLUTION);
+    directory.latency_histograms_where(latencies_position, |interval| interval.start >= from)
+}
+
+/// The figures of each operation that was seen, over the seconds that count.
+pub fn operations(
+    step: &str,
+    kinds: &[Operation],
+    seconds: &[SecondTotals],
+    histograms: &BTreeMap<String, Histogram<u64>>,
+) -> Vec<OperationResult> {
+    let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
+    let result = |(i, kind): (usize, &Operation)| {
+        let of_kind = || seconds.iter().filter_map(|s| s.operations.get(i));
+        let sum = |field: fn(&OperationTotals) -> u64| -> u64 { of_kind().map(field).sum() };
+        let (count, errors) = (sum(|o| o.done), sum(|o| o.errors));
+        let summary = |tag: &str| histograms.get(tag).map(LatencySummary::of);
+        (count + errors > 0).then(|| OperationResult {
+            name: kind.name.clone(),
+            is_transaction: kind.is_transaction,
+            count,
+            errors,
+            documents: sum(|o| o.documents),
+            bytes: sum(|o| o.bytes),
+            per_s: count as f64 * 1e9 / time_ns.max(1) as f64,
+            per_s_interval: per_s_interval(seconds, i),
+            service: summary(&tag_of(step, &kind.name)).unwrap_or_default(),
+            response: summary(&response_tag_of(step, &kind.name)),
+        })
+    };
+    kinds.iter().enumerate().filter_map(result).collect()
+}
+
+fn per_s_interval(seconds: &[SecondTotals], operation: usize) -> Option<(f64, f64)> {
+    interval(seconds, |second| {
+        second.operations.get(operation).map_or(0, |o| o.done)
+    })
+}
+
+fn interval(seconds: &[SecondTotals], count: impl Fn(&SecondTotals) -> u64) -> Option<(f64, f64)> {
+    let rate = |s: &SecondTotals| count(s) as f64 * 1e9 / s.duration_ns.max(1) as f64;
+    let rates: Vec<f64> = whole_seconds(seconds).iter().map(rate).collect();
+    let (low, high) = batch_means(&rates)?.interval(ALPHA);
+    Some((low.max(0.0), high))
+}
+
+/// Transactions that ended well.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Throughput {
+    pub per_s: f64,
+    pub interval: Option<(f64, f64)>,
+}
+
+/// Over the seconds that count.
+pub fn throughput(kinds: &[Operation], seconds: &[SecondTotals]) -> Throughput {
+    let done = |second: &SecondTotals| transactions_done(kinds, second);
+    let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
+    let total: u64 = seconds.iter().map(done).sum();
+    Throughput {
+        per_s: total as f64 * 1e9 / time_ns.max(1) as f64,
+        interval: interval(seconds, done),
+    }
+}
+
+fn transactions_done(kinds: &[Operation], second: &SecondTotals) -> u64 {
+    requests_where(kinds, second, |o| o.done)
+}
+
+/// Requests that were answered or failed.
+pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
+    let of_second = |second| requests_where(kinds, second, |o| o.done + o.errors);
+    seconds.iter().map(of_second).sum()
+}
+
+/// Transactions only sum up requests that are counted by themselves, where there are any.
+fn requests_where(
+    kinds: &[Operation],
+    second: &SecondTotals,
+    count: impl Fn(&OperationTotals) -> u64,
+) -> u64 {
+    let all_are_transactions = kinds.iter().all(|kind| kind.is_transaction);
+    let of_kinds = kinds.iter().zip(&second.operations);
+    let counted = of_kinds.filter(|(kind, _)| all_are_transactions || !kind.is_transaction);
+    counted.map(|(_, operation)| count(operation)).sum()
+}
+
+/// p99 over all operations together: of response time in an open loop, else of service time. ns.
+pub fn p99_of_all(operations: &[OperationResult]) -> u64 {
+    let p99 = |o: &OperationResult| o.response.as_ref().unwrap_or(&o.service).p99_ns;
+    operations.iter().map(p99).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(done: &[u64]) -> Vec<SecondTotals> {
+        let second = |(i, done): (usize, &u64)| SecondTotals {
+            t_ns: 5 + i as u64 * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            operations: vec![OperationTotals {
+                done: *done,
+                errors: 1,
+                ..OperationTotals::default()
+            }],
+            backlog: 0,
+            client_cpu_ns: 0,
+        };
+        done.iter().enumerate().map(second).collect()
+    }
+
+    #[test]
+    fn a_warm_up_is_found_and_left_out() {
+        let mut done = vec![100, 200, 300, 400, 500];
+        done.extend([1000; 60]);
+        let seconds = seconds(&done);
+        let auto = measured(&seconds, WarmUpName::Auto, false);
+        assert_eq!(
+            (auto.first, auto.warm_up_ended_ns),
+            (5, Some(5_000_000_005))
+        );
+        assert!(auto.steady.is_some_and(|s| s.steady));
+        let kinds = [Operation {
+            name: "READ".into(),
+            is_transaction: false,
+        }];
+        let all = operations("s", &kinds, &seconds[auto.first..], &BTreeMap::new());
+        assert_eq!((all[0].count, all[0].errors), (60_000, 60));
+        assert!((all[0].per_s - 1000.0).abs() < 1e-9 && all[0].per_s_interval.is_some());
+        assert_eq!(measured(&seconds, WarmUpName::None, false).first, 0);
+        let ten = WarmUpName::For(Duration::from_secs(10));
+        assert_eq!(measured(&seconds, ten, false).first, 10);
+        let beyond = WarmUpName::For(Duration::from_secs(1000));
+        assert_eq!(measured(&seconds, beyond, false).first, 0);
+    }
+}

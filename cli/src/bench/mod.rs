@@ -1,0 +1,41 @@
+//! `seekscope bench`: what a server can do. Read [`stage`] first: every verb works on it.
+
+mod client_choice;
+mod data;
+mod ending;
+mod figures;
+mod interruption;
+mod objective;
+mod private_server;
+mod results;
+mod search;
+mod sending;
+mod setting;
+mod stage;
+mod step_recorder;
+mod step_summary;
+mod summary;
+mod target;
+mod validity;
+mod variants;
+mod ycsb;
+mod ycsb_output;
+
+pub use results::{Results, Show};
+
+use anyhow::Result;
+
+use crate::args::{BenchArgs, BenchVerb};
+use crate::environment::Environment;
+
+/// Runs the verb.
+pub async fn run(
+    args: &BenchArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    match &args.verb {
+        BenchVerb::Ycsb(args) => ycsb::run(args, environment, arguments).await,
+        BenchVerb::Sysbench(_) => Ok(()),
+    }
+}

@@ -1,0 +1,102 @@
+//! A server of our own with the settings that a benchmark asks for.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::{CacheState, Limitation};
+use seekscope_server::{
+    LocalServer, LocalServerOptions, ServerBinary, Stopped, Workspace, page_cache,
+};
+
+use super::setting;
+use crate::args::BenchTargetArgs;
+use crate::environment::Environment;
+
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// A checkpoint of a large cache on a slow disk takes its time.
+const STOP_LIMIT: Duration = Duration::from_secs(300);
+
+/// Its processes and files vanish when it is dropped. Fields drop in this order: the server before
+/// the folder it writes to.
+#[derive(Debug)]
+pub struct PrivateServer {
+    running: Option<LocalServer>,
+    options: LocalServerOptions,
+    workspace: Workspace,
+}
+
+impl PrivateServer {
+    /// Starts one below `parent` with the command line's settings, and `more` after them.
+    pub async fn start(
+        args: &BenchTargetArgs,
+        more: &[(String, String)],
+        parent: &Path,
+        environment: &Environment,
+    ) -> Result<Self> {
+        let binary = ServerBinary::find(
+            args.server_binary.as_deref(),
+            Some(&environment.search_path),
+            &environment.tool_folders,
+        )?;
+        let workspace = Workspace::create(parent, &environment.lease_folder)?;
+        let mut options = LocalServerOptions {
+            binary,
+            data_directory: workspace.data_directory(),
+            cache_bytes: args.cache,
+            start_limit: START_LIMIT,
+            extra_arguments: Vec::new(),
+            environment: Vec::new(),
+        };
+        for (name, value) in args.server_setting.iter().chain(more) {
+            setting::apply(&mut options, name, value)?;
+        }
+        let mut server = Self {
+            running: None,
+            options,
+            workspace,
+        };
+        server.start_again().await?;
+        Ok(server)
+    }
+
+    async fn start_again(&mut self) -> Result<()> {
+        let local = LocalServer::start(&self.options).await?;
+        self.workspace.record_server(local.pid())?;
+        self.running = Some(local);
+        Ok(())
+    }
+
+    /// Connection string; `None` while it is stopped.
+    pub fn uri(&self) -> Option<String> {
+        self.running.as_ref().map(LocalServer::uri)
+    }
+
+    /// Stops it with a last checkpoint; says so if it did not end as it should.
+    pub async fn stop(&mut self) -> Result<Option<Limitation>> {
+        let Some(local) = self.running.take() else {
+            return Ok(None);
+        };
+        let stopped = local.stop(STOP_LIMIT).await;
+        self.workspace.forget_server()?;
+        Ok((stopped != Stopped::Clean).then(|| Limitation {
+            what: "the local server did not shut down cleanly".into(),
+            why: format!("{stopped:?}"),
+            remedy: "run it again on a less busy machine".into(),
+        }))
+    }
+
+    /// Starts it anew with none of its files in the page cache.
+    pub async fn restart_cold(&mut self) -> Result<CacheState> {
+        self.stop().await?;
+        let evicted = page_cache::evict(&self.options.data_directory)?;
+        self.start_again().await?;
+        Ok(evicted.state())
+    }
+
+    /// Stops it and leaves its data in place; says where.
+    pub async fn keep(mut self) -> Result<std::path::PathBuf> {
+        self.stop().await?;
+        Ok(self.workspace.keep())
+    }
+}

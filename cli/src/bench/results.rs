@@ -1,0 +1,85 @@
+//! What a benchmark's records say, derived anew from the run directory each time: by `bench` at its end
+//! and by `report` later.
+
+use anyhow::{Context, Result};
+use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal};
+use seekscope_run::{Outcome, RunDocument};
+
+use super::{summary, ycsb_output};
+use crate::args::OutputArgs;
+use crate::output;
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// What is printed on stdout unless JSON is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Show {
+    Tables,
+    /// The lines that YCSB prints.
+    YcsbLines,
+}
+
+/// See the module.
+pub struct Results {
+    records: BenchRecords,
+}
+
+impl Results {
+    /// Reads the records, fills in the summary, writes `report.html`.
+    pub fn derive(session: &mut Session) -> Result<Self> {
+        if let Some(measurement) = &session.document.bench {
+            session.document.summary = summary::summary(measurement);
+        }
+        session.save()?;
+        let records = BenchRecords::read(&session.directory, &session.document)
+            .context("while reading the records of the run")?;
+        let results = Self { records };
+        let page = html(&results.input(session));
+        session.directory.save_report(&page)?;
+        Ok(results)
+    }
+
+    fn input<'a>(&'a self, session: &'a Session) -> BenchReportInput<'a> {
+        BenchReportInput {
+            document: &session.document,
+            records: &self.records,
+        }
+    }
+
+    /// Prints tables, YCSB's lines or JSON. What cannot be believed says so in its first line.
+    pub fn show(
+        &self,
+        session: &Session,
+        args: &OutputArgs,
+        progress: Progress,
+        show: Show,
+    ) -> Result<()> {
+        let document = &session.document;
+        if args.json {
+            let run_dir = session.directory.path().display().to_string();
+            output::print_json(&summary::document(document, &run_dir))?;
+        } else {
+            output::print(&match show {
+                Show::Tables => terminal(&self.input(session), progress.width()),
+                Show::YcsbLines => warning(document) + &ycsb_output::lines(document),
+            })?;
+        }
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
+        Ok(())
+    }
+}
+
+/// The first line of a run that is not what was asked for.
+fn warning(document: &RunDocument) -> String {
+    let word = match document.outcome {
+        Outcome::Ok => return String::new(),
+        Outcome::Partial => "PARTIAL",
+        Outcome::Failed => "FAILED",
+        Outcome::Invalid => "INVALID",
+    };
+    let reason = document.outcome_reason.as_deref().unwrap_or_default();
+    format!("{word}: {}\n", seekscope_report::terminal::visible(reason))
+}

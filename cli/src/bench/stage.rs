@@ -1,0 +1,252 @@
+//! Where every kind of benchmark works: a run directory, and steps that each run a workload against a
+//! target and leave their records and figures in it.
+//!
+//! ```text
+//! let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
+//! let worked = async { let target = …; stage.step(&target, plan).await?; … }.await;
+//! stage.end(worked, &ending)
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use hdrhistogram::Histogram;
+use mongodb::bson::doc;
+use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
+use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
+
+use seekscope_server::ProcFs;
+use seekscope_server::sampling::Sampler;
+use tokio::task::JoinHandle;
+
+use super::client_choice::{Chosen, choose};
+use super::ending::server_gone;
+use super::interruption::Interruption;
+use super::step_recorder::StepRecorder;
+use super::step_summary::{self, Around};
+use super::target::Target;
+use crate::args::{KeepArgs, WarmUpName};
+use crate::progress::{Progress, Step};
+use crate::session::Session;
+use crate::signals::Signals;
+
+/// See the module.
+pub struct Stage {
+    pub session: Session,
+    pub progress: Progress,
+    pub interruption: Interruption,
+}
+
+/// What a step is to do.
+#[derive(Debug, Clone)]
+pub struct StepPlan {
+    /// Unique in the run.
+    pub name: String,
+    /// "load", "run" or "probe".
+    pub kind: &'static str,
+    /// e.g. "ycsb-a".
+    pub workload_name: String,
+    /// From 1.
+    pub repetition: u32,
+    pub workload: Arc<dyn Workload>,
+    pub database: String,
+    /// Those that it touches: their size is recorded.
+    pub collections: Vec<String>,
+    pub client: Wanted,
+    pub job: Job,
+    /// `job.schedule` as results name it.
+    pub arrivals: Arrivals,
+    pub warm_up: WarmUpName,
+    /// Operations that will be done, for the progress, where that is known.
+    pub expected: Option<u64>,
+    /// Raised by the caller to end the step early, beside a signal.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+/// What a step came to, beside its record.
+#[derive(Debug)]
+pub struct StepDone {
+    /// Its place in [`BenchMeasurement::steps`].
+    pub index: usize,
+    pub ended: Ended,
+    /// Response times of all requests after the warm-up, ns; in a closed loop service times.
+    pub response: Histogram<u64>,
+}
+
+impl Stage {
+    /// Makes the run directory. To be called on the runtime, before anything that a signal would
+    /// leave behind.
+    pub fn begin(
+        keep: &KeepArgs,
+        arguments: Vec<String>,
+        measurement: BenchMeasurement,
+    ) -> Result<Self> {
+        let interruption = Interruption::listen(Signals::catch());
+        let mut session = Session::begin("bench", arguments, keep.out.as_deref())?;
+        session.document.host = Some(HostFacts::read(Path::new("/")));
+        session.document.bench = Some(measurement);
+        session.save()?;
+        Ok(Self {
+            session,
+            progress: Progress::new(keep.output.quiet),
+            interruption,
+        })
+    }
+
+    /// The record that the run is about.
+    pub fn measurement(&mut self) -> &mut BenchMeasurement {
+        self.session.document.bench.get_or_insert_default()
+    }
+
+    /// A step's record.
+    pub fn step_at(&mut self, index: usize) -> Option<&mut BenchStep> {
+        self.measurement().steps.get_mut(index)
+    }
+
+    /// Notes what the target is. The first one is the run's.
+    pub fn note_target(&mut self, target: &Target) -> Result<()> {
+        let document = &mut self.session.document;
+        if document.target.is_none() {
+            document.target = Some(target.facts.clone());
+            document.device = target.device();
+        }
+        for limitation in target.missing.clone() {
+            self.session.limit(limitation);
+        }
+        self.session.save()
+    }
+
+    /// Runs the workload and records what it did. An error where the work could not begin or a signal
+    /// came; what was measured by then is in the run.
+    pub async fn step(&mut self, target: &Target, plan: StepPlan) -> Result<StepDone> {
+        self.interruption.check()?;
+        let chosen = choose(&target.uri, &plan.database, plan.client)?;
+        let started = self.session.document.started;
+        let kinds = plan.workload.operations();
+        let recorder = StepRecorder::new(&self.session.directory, started, &plan.name, kinds)?;
+        let before = Around::before(target, &plan).await;
+        let sampling = self.start_sampling(target)?;
+        let (recorder, ended) = self.work(&chosen, &plan, recorder).await?;
+        let after = Around::after(target, &plan).await;
+        sampling.abort();
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(ClientError::Stopped) => {
+                self.interruption.check()?;
+                return Err(ClientError::Stopped.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let summed = step_summary::summed_up(
+            &self.session.directory,
+            started,
+            &plan,
+            &chosen,
+            &recorder,
+            &ended,
+        )?;
+        let mut step = summed.step;
+        step.variant.clone_from(&target.variant);
+        step_summary::add_around(&mut step, &before, &after);
+        for limitation in summed.limitations {
+            self.session.limit(limitation);
+        }
+        let index = self.measurement().steps.len();
+        self.measurement().steps.push(step);
+        self.session.save()?;
+        if let Some(error) = recorder.failure {
+            return Err(error).context("while recording what was measured");
+        }
+        self.interruption.check()?;
+        if ended.reason == EndReason::Failing
+            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+        {
+            return Err(server_gone(&plan.name, gone));
+        }
+        Ok(StepDone {
+            index,
+            ended,
+            response: summed.response,
+        })
+    }
+
+    /// Counters of server and host, once a second until aborted.
+    fn start_sampling(&self, target: &Target) -> Result<JoinHandle<()>> {
+        let mut writer = self.session.directory.counter_writer()?;
+        let device = self.session.document.device.as_ref().map(|d| d.device.clone());
+        let pid = target.facts.pid;
+        let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
+        Ok(tokio::spawn(async move {
+            // A run directory that cannot be written is noticed by those who write what was measured.
+            let _ = sampler.every_second(|samples| writer.write(samples)).await;
+        }))
+    }
+
+    /// The blocking work on a thread of its own.
+    async fn work(
+        &self,
+        chosen: &Chosen,
+        plan: &StepPlan,
+        mut recorder: StepRecorder,
+    ) -> Result<(StepRecorder, Result<Ended, ClientError>)> {
+        let stop = plan.stop.clone().unwrap_or_default();
+        let bar = bar(self.progress, plan);
+        let (spec, workload, job) = (
+            chosen.spec.clone(),
+            Arc::clone(&plan.workload),
+            plan.job.clone(),
+        );
+        let flag = Arc::clone(&stop);
+        let mut work = tokio::task::spawn_blocking(move || {
+            let mut done = 0;
+            let ended = run(&spec, workload.as_ref(), &job, &flag, &mut |second| {
+                recorder.second(&second);
+                if recorder.failure.is_some() {
+                    flag.store(true, Ordering::Relaxed);
+                }
+                show(&bar, &second, &mut done);
+            });
+            (recorder, ended)
+        });
+        tokio::select! {
+            biased;
+            () = self.interruption.first() => {
+                stop.store(true, Ordering::Relaxed);
+                Ok(work.await?)
+            }
+            worked = &mut work => Ok(worked?),
+        }
+    }
+
+    /// Says something that the run could not do.
+    pub fn limit(&mut self, limitation: Limitation) {
+        self.session.limit(limitation);
+    }
+}
+
+fn bar(progress: Progress, plan: &StepPlan) -> Step {
+    match plan.expected.or(plan.job.transactions) {
+        Some(total) => progress.counted(plan.name.clone(), total),
+        None => progress.step(plan.name.clone()),
+    }
+}
+
+/// The second's rate and p99 beside the step's name.
+fn show(bar: &Step, second: &Second, done: &mut u64) {
+    let this_second: u64 = second.operations.iter().map(|o| o.done).sum();
+    *done += this_second;
+    bar.at(*done);
+    let per_s = u128::from(this_second) * 1_000_000_000 / u128::from(second.duration_ns.max(1));
+    let latencies = second.operations.iter().map(|o| {
+        let histogram = o.response.as_ref().unwrap_or(&o.service);
+        LatencySummary::of(histogram).p99_ns
+    });
+    bar.note(format!(
+        "{}/s, p99 {}",
+        format_count(u64::try_from(per_s).unwrap_or(u64::MAX)),
+        format_ns(latencies.max().unwrap_or(0))
+    ));
+}

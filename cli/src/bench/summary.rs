@@ -1,0 +1,186 @@
+//! The figures of a benchmark as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
+//! `docs/schema/bench.schema.json`.
+
+use seekscope_run::{
+    BenchMeasurement, BenchStep, LatencySummary, OperationResult, RunDocument, StorageFacts,
+};
+use serde_json::{Value, json};
+
+use super::client_choice::name_of;
+use crate::output::run_document;
+
+/// The document printed by `--json`.
+pub fn document(run: &RunDocument, run_dir: &str) -> Value {
+    run_document("seekscope/bench/1", run, run_dir)
+}
+
+/// Builds the summary. The figures at its top are those of the runs; of the loads where nothing else
+/// was done.
+pub fn summary(measurement: &BenchMeasurement) -> Value {
+    let main = main_steps(measurement);
+    let last = main.last();
+    json!({
+        "workload": measurement.workload,
+        "edition": measurement.edition,
+        "settings": measurement.settings,
+        "database": measurement.database,
+        "client_number": measurement.client_number.map(|(number, _)| number),
+        "clients": measurement.client_number.map(|(_, count)| count),
+        "merged_from": measurement.merged_from,
+        "valid": measurement.steps.iter().all(is_valid),
+        "client": last.map(|step| name_of(step.client)),
+        "operations": measurement.steps.iter().flat_map(operations).collect::<Vec<_>>(),
+        "client_cpu_us_per_op": cpu_us_per_op(&main, |step| Some(step.client_cpu_ns)),
+        "server_cpu_us_per_op": cpu_us_per_op(&main, |step| step.server_cpu_ns),
+        "storage": last.and_then(|step| step.storage_after.as_ref()),
+        "bytes_per_document": last.and_then(|s| s.storage_after.as_ref()).and_then(bytes_per_document),
+        "write_amplification": write_amplification(measurement),
+        "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
+        "saturation": measurement.saturation,
+        "index_builds": measurement.index_builds,
+        "shapes": measurement.shapes,
+        "recommendation": measurement.recommendation,
+    })
+}
+
+/// A step whose figures may be believed. Probes of a search are meant to find where they may not.
+fn is_valid(step: &BenchStep) -> bool {
+    let verified = step.verification.as_ref().is_none_or(|v| v.holds());
+    step.kind == "probe" || (step.invalid.is_empty() && verified)
+}
+
+fn main_steps(measurement: &BenchMeasurement) -> Vec<&BenchStep> {
+    let of_kind = |kind: &str| -> Vec<&BenchStep> {
+        measurement
+            .steps
+            .iter()
+            .filter(|s| s.kind == kind)
+            .collect()
+    };
+    let runs = of_kind("run");
+    if runs.is_empty() {
+        of_kind("load")
+    } else {
+        runs
+    }
+}
+
+fn operations(step: &BenchStep) -> Vec<Value> {
+    let one = |operation: &OperationResult| {
+        let service = latency_us(&operation.service);
+        json!({
+            "step": step.name,
+            "workload": step.workload,
+            "variant": step.variant,
+            "repetition": step.repetition,
+            "name": operation.name,
+            "is_transaction": operation.is_transaction,
+            "count": operation.count,
+            "errors": operation.errors,
+            "documents": operation.documents,
+            "bytes": operation.bytes,
+            "per_s": operation.per_s,
+            "per_s_interval": operation.per_s_interval,
+            "service_us": service,
+            // In a closed loop an operation starts when it is sent.
+            "response_us": operation.response.as_ref().map_or(service, latency_us),
+        })
+    };
+    step.operations.iter().map(one).collect()
+}
+
+fn step(step: &BenchStep) -> Value {
+    let requests = step.requests;
+    let per_request = |ns: Option<u64>| {
+        ns.filter(|_| requests > 0)
+            .map(|n| n as f64 / requests as f64)
+    };
+    json!({
+        "name": step.name,
+        "kind": step.kind,
+        "workload": step.workload,
+        "variant": step.variant,
+        "repetition": step.repetition,
+        "client": name_of(step.client),
+        "client_reason": step.client_reason,
+        "arrivals": step.arrivals,
+        "in_flight": step.in_flight,
+        "elapsed_s": elapsed_s(step),
+        "warm_up_s": step.warm_up_ended_ns.map(|ns| ns.saturating_sub(step.started_ns) as f64 / 1e9),
+        "steady": step.steady,
+        "valid": is_valid(step),
+        "invalid": step.invalid,
+        "requests": requests,
+        "transactions": step.transactions,
+        "offered_per_s": step.offered_per_s,
+        "throughput_per_s": step.throughput_per_s,
+        "throughput_interval": step.throughput_interval,
+        "failures": step.failures.iter().map(|(operation, name, count, message)| json!({
+            "operation": operation,
+            "name": name,
+            "count": count,
+            "message": message,
+        })).collect::<Vec<_>>(),
+        "backlog_at_end": step.backlog_at_end,
+        "lag_us": latency_us(&step.lag),
+        "client_cpu_us_per_op": per_request(Some(step.client_cpu_ns)).map(|ns| ns / 1e3),
+        "server_cpu_us_per_op": per_request(step.server_cpu_ns).map(|ns| ns / 1e3),
+        "server_read_bytes_per_op": per_request(step.server_read_bytes),
+        "server_write_bytes_per_op": per_request(step.server_write_bytes),
+        "client_rss_bytes": step.client_rss_bytes,
+        "storage_before": step.storage_before,
+        "storage_after": step.storage_after,
+        "verification": step.verification,
+        "verified": step.verification.as_ref().map(|v| v.holds()),
+    })
+}
+
+fn elapsed_s(step: &BenchStep) -> f64 {
+    step.ended_ns.saturating_sub(step.started_ns) as f64 / 1e9
+}
+
+fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64>) -> Option<f64> {
+    let total: Option<u64> = steps.iter().map(|step| cpu_ns(step)).sum();
+    let requests: u64 = steps.iter().map(|step| step.requests).sum();
+    total
+        .filter(|_| requests > 0)
+        .map(|ns| ns as f64 / 1e3 / requests as f64)
+}
+
+fn bytes_per_document(storage: &StorageFacts) -> Option<f64> {
+    let bytes = storage.storage_bytes + storage.index_bytes;
+    (storage.documents > 0).then(|| bytes as f64 / storage.documents as f64)
+}
+
+/// Bytes that the server wrote for each byte of data that was added, over the steps that added any.
+fn write_amplification(measurement: &BenchMeasurement) -> Option<f64> {
+    let grown = |step: &BenchStep| {
+        let before = step.storage_before.as_ref().map_or(0, |s| s.data_bytes);
+        let added = step
+            .storage_after
+            .as_ref()?
+            .data_bytes
+            .checked_sub(before)?;
+        (step.kind == "load" && added > 0).then_some((step.server_write_bytes?, added))
+    };
+    let (written, added) = measurement
+        .steps
+        .iter()
+        .filter_map(grown)
+        .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
+    (added > 0).then(|| written as f64 / added as f64)
+}
+
+/// Percentiles where there are enough operations to speak of them, else null.
+fn latency_us(latency: &LatencySummary) -> Value {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let at_least = |count: u64, ns: u64| (latency.count >= count).then(|| us(ns));
+    json!({
+        "mean": (latency.count > 0).then_some(latency.mean_ns / 1e3),
+        "p50": at_least(1, latency.p50_ns),
+        "p90": at_least(10, latency.p90_ns),
+        "p99": at_least(100, latency.p99_ns),
+        "p999": at_least(1000, latency.p999_ns),
+        "max": at_least(1, latency.max_ns),
+    })
+}

@@ -1,0 +1,157 @@
+//! The server that a benchmark works on: somebody's, by its connection string, or one of our own.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_server::{ProcFs, Server, ServerUse, directory_bytes, storage_facts};
+
+use super::private_server::PrivateServer;
+use crate::args::BenchTargetArgs;
+use crate::environment::Environment;
+use crate::session::Session;
+
+/// A server that answers.
+#[derive(Debug)]
+pub struct Target {
+    /// Which of several, e.g. "zlib"; empty where there is one.
+    pub variant: String,
+    /// With credentials: for clients only.
+    pub uri: String,
+    pub server: Server,
+    pub facts: TargetFacts,
+    /// What it would not say about itself.
+    pub missing: Vec<Limitation>,
+    local: Option<PrivateServer>,
+}
+
+impl Target {
+    /// Connects to `uri`.
+    pub async fn connect(uri: &str, variant: &str, pid: Option<u32>) -> Result<Self> {
+        Self::new(uri.into(), variant, pid, None).await
+    }
+
+    /// Starts a local server with these settings beside the command line's.
+    pub async fn start_local(
+        args: &BenchTargetArgs,
+        variant: &str,
+        more: &[(String, String)],
+        session: &Session,
+        environment: &Environment,
+    ) -> Result<Self> {
+        let parent = parent_folder(session, args)?;
+        let local = PrivateServer::start(args, more, &parent, environment).await?;
+        let uri = local.uri().unwrap_or_default();
+        Self::new(uri, variant, None, Some(local)).await
+    }
+
+    async fn new(
+        uri: String,
+        variant: &str,
+        pid: Option<u32>,
+        local: Option<PrivateServer>,
+    ) -> Result<Self> {
+        let server = Server::connect(&uri).await?;
+        let known = server.facts(&ProcFs::host()).await;
+        let mut facts = TargetFacts {
+            local: local.is_some(),
+            ..known.target
+        };
+        facts.pid = pid.or(facts.pid);
+        Ok(Self {
+            variant: variant.into(),
+            uri,
+            server,
+            facts,
+            missing: known.missing,
+            local,
+        })
+    }
+
+    /// What its process has used so far; `None` where that cannot be seen.
+    pub fn server_use(&self) -> Option<ServerUse> {
+        ServerUse::read(&ProcFs::host(), self.facts.pid?)
+    }
+
+    /// What the collections take, from the server's statistics; `None` where it tells nothing.
+    pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
+        let names: Vec<&str> = collections.iter().map(String::as_str).collect();
+        let facts = storage_facts(&self.server, database, &names).await.ok()?;
+        let folder = self.facts.dbpath.as_deref().map(Path::new);
+        Some(StorageFacts {
+            directory_bytes: folder.and_then(directory_bytes),
+            ..facts
+        })
+    }
+
+    /// The disk under its data, where that is on this host.
+    pub fn device(&self) -> Option<DeviceFacts> {
+        let folder = self.facts.dbpath.as_deref()?;
+        DeviceFacts::of_path(Path::new("/"), Path::new(folder)).ok()
+    }
+
+    /// Is it one of our own?
+    pub fn is_local(&self) -> bool {
+        self.local.is_some()
+    }
+
+    /// Restarts our own server with cold files. What could not be made cold is said.
+    pub async fn make_cold(&mut self) -> Result<Option<Limitation>> {
+        let Some(local) = &mut self.local else {
+            return Ok(None);
+        };
+        let state = local.restart_cold().await?;
+        self.uri = local.uri().unwrap_or_default();
+        self.server = Server::connect(&self.uri).await?;
+        self.facts.pid = self.server.facts(&ProcFs::host()).await.target.pid;
+        Ok(match state {
+            CacheState::Cold { .. } => None,
+            CacheState::AsFound { why } => Some(Limitation {
+                what: "a step did not begin on cold files, so it read less from the disk than it would have".into(),
+                why,
+                remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),
+            }),
+        })
+    }
+
+    /// Stops our own server; keeps its data and says where if asked to. Somebody's is left alone.
+    pub async fn close(self, keep: bool) -> Result<Closed> {
+        let Some(mut local) = self.local else {
+            return Ok(Closed::default());
+        };
+        if keep {
+            let kept = local.keep().await?;
+            return Ok(Closed {
+                kept: Some(kept),
+                limitation: None,
+            });
+        }
+        Ok(Closed {
+            kept: None,
+            limitation: local.stop().await?,
+        })
+    }
+}
+
+/// What is left of a target.
+#[derive(Debug, Default)]
+pub struct Closed {
+    /// The data of our own server.
+    pub kept: Option<PathBuf>,
+    pub limitation: Option<Limitation>,
+}
+
+/// Beside the run unless named: the data should lie on the disk that the user works on.
+fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
+    match &args.data_dir {
+        Some(folder) => Ok(folder.canonicalize().with_context(|| {
+            format!("--data-dir {}: name an existing folder", folder.display())
+        })?),
+        None => Ok(session
+            .directory
+            .path()
+            .parent()
+            .unwrap_or(Path::new("/"))
+            .to_path_buf()),
+    }
+}

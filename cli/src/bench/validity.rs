@@ -1,0 +1,269 @@
+//! May the figures of a step be believed? In an open loop the client must have kept to its schedule,
+//! or latency and throughput describe the client.
+
+use seekscope_client::{EndReason, Ended, Job, ScheduleKind};
+use seekscope_run::LatencySummary;
+use seekscope_run::units::format_ns;
+
+use super::step_recorder::SecondTotals;
+
+/// Of the operations that were due, so many must have been started.
+pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
+/// The generator may be so late for one operation in a hundred, or by this share of the response time.
+const LAG_NS_MAX: u64 = 5_000_000;
+const LAG_SHARE_MAX: f64 = 0.25;
+/// A client that uses more of its threads' time had nothing left.
+const CPU_SHARE_MAX: f64 = 0.9;
+
+/// What is judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    pub job: &'a Job,
+    pub ended: &'a Ended,
+    pub seconds: &'a [SecondTotals],
+    pub lag: &'a LatencySummary,
+    /// p99 of response time over all operations, ns.
+    pub response_p99_ns: u64,
+}
+
+/// Why the step must not be believed; empty if it may.
+pub fn faults(judged: &Judged<'_>) -> Vec<String> {
+    let is_closed = matches!(judged.job.schedule, ScheduleKind::Closed);
+    // Of work that was broken off it is not known what would have become of its backlog.
+    if is_closed || judged.ended.reason == EndReason::Stopped {
+        return Vec::new();
+    }
+    let found = [behind(judged), growing_backlog(judged), lag(judged)];
+    found.into_iter().flatten().collect()
+}
+
+/// Operations due and those begun, per second.
+pub fn offered_and_begun(job: &Job, ended: &Ended) -> (f64, f64) {
+    let elapsed_s = seconds_of(ended);
+    let due = match due_time_s(job, ended) {
+        // Due at an end that lies before the real one.
+        Some(due_s) => ended.transactions as f64 / due_s.min(elapsed_s),
+        None => (ended.transactions + ended.backlog) as f64 / elapsed_s,
+    };
+    (due, ended.transactions as f64 / elapsed_s)
+}
+
+fn seconds_of(ended: &Ended) -> f64 {
+    (ended.ended_ns.saturating_sub(ended.started_ns).max(1)) as f64 / 1e9
+}
+
+/// When the last of a counted number of operations was due, s; `None` where time ended the work.
+fn due_time_s(job: &Job, ended: &Ended) -> Option<f64> {
+    if ended.reason != EndReason::Done {
+        return None;
+    }
+    let count = ended.transactions as f64;
+    let due_s = match &job.schedule {
+        ScheduleKind::Closed => return None,
+        ScheduleKind::Constant { per_s } | ScheduleKind::Poisson { per_s, .. } => count / per_s,
+        ScheduleKind::Ramp {
+            from_per_s,
+            to_per_s,
+            over,
+        } => {
+            let (over_s, mean) = (over.as_secs_f64(), (from_per_s + to_per_s) / 2.0);
+            let growing = over_s * mean;
+            match count > growing {
+                true => over_s + (count - growing) / to_per_s,
+                // Where the rate's integral reaches the count.
+                false => ramp_time_s(count, *from_per_s, (to_per_s - from_per_s) / over_s),
+            }
+        }
+        ScheduleKind::Replayed(offsets_ns) => offsets_ns.last().map_or(0.0, |ns| *ns as f64 / 1e9),
+    };
+    (due_s > 0.0).then_some(due_s)
+}
+
+fn ramp_time_s(count: f64, from_per_s: f64, growth: f64) -> f64 {
+    if growth.abs() < 1e-9 {
+        return count / from_per_s;
+    }
+    let root = from_per_s.mul_add(from_per_s, 2.0 * growth * count);
+    (root.max(0.0).sqrt() - from_per_s) / growth
+}
+
+fn behind(judged: &Judged<'_>) -> Option<String> {
+    let (job, ended) = (judged.job, judged.ended);
+    let begun_share = match due_time_s(job, ended) {
+        None => {
+            let due = ended.transactions + ended.backlog;
+            ended.transactions as f64 / due.max(1) as f64
+        }
+        Some(due_s) => {
+            // The last operation may take its time, and chance moves its arrival.
+            let slack_s = judged.response_p99_ns as f64 / 1e9;
+            let chance = match job.schedule {
+                ScheduleKind::Poisson { .. } => 3.0 / (ended.transactions.max(1) as f64).sqrt(),
+                _ => 0.0,
+            };
+            due_s * (1.0 + chance)
+                / (seconds_of(ended) - slack_s.min(due_s * 0.5)).max(due_s * 0.01)
+        }
+    };
+    let (due, begun) = offered_and_begun(job, ended);
+    (begun_share < ACHIEVED_SHARE_MIN).then(|| {
+        format!(
+            "{:.1} % of the target was reached: {due:.0}/s were due, {begun:.0}/s were begun, {} were never begun",
+            begun_share * 100.0,
+            ended.backlog
+        )
+    })
+}
+
+/// Waiting operations that become more and more: a rate just above what the server can do.
+fn growing_backlog(judged: &Judged<'_>) -> Option<String> {
+    let backlog: Vec<f64> = judged.seconds.iter().map(|s| s.backlog as f64).collect();
+    let half = backlog
+        .get(backlog.len() / 2..)
+        .filter(|half| half.len() >= 5)?;
+    let (last, highest) = (*half.last()?, half.iter().copied().fold(0.0, f64::max));
+    let (rate, _) = offered_and_begun(judged.job, judged.ended);
+    let is_much = last > (rate * 0.1).max(2.0 * judged.job.in_flight as f64);
+    let slope = slope(half);
+    let grows = slope > rate * 1e-3 && last >= 0.8 * highest;
+    (is_much && grows).then(|| {
+        format!(
+            "the backlog grew by {slope:.0} operations a second and stood at {last:.0} at the end"
+        )
+    })
+}
+
+/// Least squares, per value.
+fn slope(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let (mean, middle) = (values.iter().sum::<f64>() / n, (n - 1.0) / 2.0);
+    let (mut product, mut square) = (0.0, 0.0);
+    for (i, value) in values.iter().enumerate() {
+        let place = i as f64 - middle;
+        product += place * (value - mean);
+        square += place * place;
+    }
+    if square > 0.0 { product / square } else { 0.0 }
+}
+
+fn lag(judged: &Judged<'_>) -> Option<String> {
+    let share_ns = judged.response_p99_ns as f64 * LAG_SHARE_MAX;
+    let is_late = judged.lag.p99_ns > LAG_NS_MAX && judged.lag.p99_ns as f64 > share_ns;
+    is_late.then(|| {
+        format!(
+            "the client was late by {} (p99) although it had a free connection: its host is too busy",
+            format_ns(judged.lag.p99_ns)
+        )
+    })
+}
+
+/// The share of its threads' time that the client used, if it had nothing left: then the client, not
+/// the server, limited the throughput.
+pub fn client_bottleneck(job: &Job, seconds: &[SecondTotals]) -> Option<f64> {
+    let cpu_ns: u64 = seconds.iter().map(|s| s.client_cpu_ns).sum();
+    let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
+    let share = cpu_ns as f64 / (time_ns.max(1) as f64 * job.threads.max(1) as f64);
+    (share > CPU_SHARE_MAX).then_some(share)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use seekscope_client::Retries;
+
+    use super::*;
+
+    fn job(schedule: ScheduleKind) -> Job {
+        Job {
+            schedule,
+            in_flight: 8,
+            threads: 1,
+            transactions: None,
+            duration: None,
+            timeout: Duration::from_secs(30),
+            start_at_ns: None,
+            retries: Retries::default(),
+            failures_in_a_row_max: None,
+        }
+    }
+
+    fn ended(seconds: u64, transactions: u64, backlog: u64, reason: EndReason) -> Ended {
+        Ended {
+            started_ns: 0,
+            ended_ns: seconds * 1_000_000_000,
+            reason,
+            transactions,
+            failures: Vec::new(),
+            in_doubt: 0,
+            retried: 0,
+            backlog,
+        }
+    }
+
+    fn judge(job: &Job, ended: &Ended, backlogs: &[u64], lag_p99_ns: u64) -> Vec<String> {
+        let second = |backlog: &u64| SecondTotals {
+            t_ns: 0,
+            duration_ns: 1_000_000_000,
+            operations: Vec::new(),
+            backlog: *backlog,
+            client_cpu_ns: 950_000_000,
+        };
+        let seconds: Vec<SecondTotals> = backlogs.iter().map(second).collect();
+        let lag = LatencySummary {
+            p99_ns: lag_p99_ns,
+            ..LatencySummary::default()
+        };
+        assert!(backlogs.is_empty() || client_bottleneck(job, &seconds).is_some());
+        faults(&Judged {
+            job,
+            ended,
+            seconds: &seconds,
+            lag: &lag,
+            response_p99_ns: 10_000_000,
+        })
+    }
+
+    #[test]
+    fn a_schedule_that_was_not_kept_is_told() {
+        let open = job(ScheduleKind::Constant { per_s: 1000.0 });
+        let kept = judge(&open, &ended(10, 9990, 10, EndReason::Time), &[], 0);
+        assert!(kept.is_empty(), "{kept:?}");
+        let behind = judge(&open, &ended(10, 9000, 1000, EndReason::Time), &[], 0);
+        assert!(behind[0].starts_with("90.0 % of the target"), "{behind:?}");
+        // A counted number that took twice its time leaves no backlog.
+        let late = judge(&open, &ended(20, 10_000, 0, EndReason::Done), &[], 0);
+        assert!(late[0].contains("1000/s were due, 500/s"), "{late:?}");
+        assert!(judge(&open, &ended(10, 10_000, 0, EndReason::Done), &[], 0).is_empty());
+        let broken_off = judge(&open, &ended(10, 10, 5000, EndReason::Stopped), &[], 0);
+        assert!(broken_off.is_empty());
+        let closed = job(ScheduleKind::Closed);
+        assert!(judge(&closed, &ended(10, 10, 0, EndReason::Time), &[], 1 << 40).is_empty());
+    }
+
+    #[test]
+    fn a_stall_that_was_made_up_for_is_no_growing_backlog() {
+        let open = job(ScheduleKind::Poisson {
+            per_s: 1000.0,
+            seed: 1,
+        });
+        let done = ended(12, 11_990, 0, EndReason::Time);
+        let stall = [0, 0, 0, 0, 900, 1900, 2900, 3900, 2000, 100, 0, 0];
+        assert!(judge(&open, &done, &stall, 0).is_empty());
+        let growing = [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220];
+        assert!(judge(&open, &done, &growing, 0)[0].contains("grew by 20"));
+        assert!(judge(&open, &done, &[], 6_000_000)[0].contains("late by"));
+    }
+
+    #[test]
+    fn ramps_are_due_when_their_rate_has_summed_up() {
+        let ramp = job(ScheduleKind::Ramp {
+            from_per_s: 0.0,
+            to_per_s: 100.0,
+            over: Duration::from_secs(10),
+        });
+        let due = |n| due_time_s(&ramp, &ended(1, n, 0, EndReason::Done)).unwrap();
+        assert!((due(125) - 5.0).abs() < 1e-9, "{}", due(125));
+        assert!((due(600) - 11.0).abs() < 1e-9, "{}", due(600));
+    }
+}

@@ -1,0 +1,147 @@
+//! Many comparisons at once, and what each says.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Estimate;
+
+/// One variant against another: b / a.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RatioComparison {
+    /// b / a.
+    pub ratio: f64,
+    /// 95 % interval of `ratio`, this comparison alone.
+    pub low: f64,
+    pub high: f64,
+    /// Probability of a difference so large if there is none, corrected for the number of comparisons.
+    pub p_adjusted: f64,
+    /// `p_adjusted` below 5 %.
+    pub differs: bool,
+    /// The smallest difference that would have been seen in four cases of five, as a share of a: 0.03
+    /// is 3 % more.
+    pub detectable: f64,
+}
+
+const ALPHA: f64 = 0.05;
+
+/// Says what each of the estimates of ln(b / a) shows, where all of them belong to one question: in
+/// 95 % of cases none of them finds a difference that is not there (Holm, "A simple sequentially rejective
+/// multiple test procedure", Scandinavian Journal of Statistics 1979).
+pub fn holm(log_ratios: &[Estimate]) -> Vec<RatioComparison> {
+    let ps: Vec<f64> = log_ratios.iter().map(Estimate::p_of_zero).collect();
+    let adjusted = holm_adjusted(&ps);
+    let all = log_ratios.iter().zip(adjusted);
+    all.map(|(estimate, p_adjusted)| {
+        let (low, high) = estimate.interval(ALPHA);
+        RatioComparison {
+            ratio: estimate.value.exp(),
+            low: low.exp(),
+            high: high.exp(),
+            p_adjusted,
+            differs: p_adjusted < ALPHA,
+            // By the strictest step of the procedure: what is promised must hold there.
+            detectable: estimate.detectable(ALPHA / log_ratios.len() as f64).exp() - 1.0,
+        }
+    })
+    .collect()
+}
+
+/// Each p times the number of those at least as large, never less than a smaller one's, at most 1.
+fn holm_adjusted(ps: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..ps.len()).collect();
+    order.sort_by(|&a, &b| ps[a].total_cmp(&ps[b]));
+    let mut adjusted = vec![1.0; ps.len()];
+    let mut greatest: f64 = 0.0;
+    for (rank, &index) in order.iter().enumerate() {
+        greatest = greatest.max(ps[index] * (ps.len() - rank) as f64).min(1.0);
+        adjusted[index] = greatest;
+    }
+    adjusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{Noise, share_of};
+    use crate::{log_ratio, paired_log_ratio};
+
+    #[test]
+    fn holm_on_a_worked_example() {
+        let adjusted = holm_adjusted(&[0.01, 0.04, 0.03, 0.005]);
+        let expected = [0.03, 0.06, 0.06, 0.02];
+        for (found, expected) in adjusted.iter().zip(expected) {
+            assert!((found - expected).abs() < 1e-12, "{adjusted:?}");
+        }
+        assert!(holm(&[]).is_empty());
+    }
+
+    /// Repetitions of two variants on a machine whose speed drifts, in pairs.
+    fn pairs(seed: u64, n: usize, ratio: f64) -> Vec<(f64, f64)> {
+        let machine = Noise::series(seed, 0.9, 2 * n, 1000.0, 0.1);
+        let own = Noise::series(seed + 1_000_000, 0.0, 2 * n, 1.0, 0.05);
+        let at = |i: usize, ratio: f64| machine[i] * own[i] * ratio;
+        // ABBA: what drifts meets both alike.
+        (0..n)
+            .map(|i| match i % 2 {
+                0 => (at(2 * i, 1.0), at(2 * i + 1, ratio)),
+                _ => (at(2 * i + 1, 1.0), at(2 * i, ratio)),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn repetitions_without_a_difference_show_none_and_a_real_one_is_found() {
+        for n in [4, 6, 12] {
+            let found = |seed: u64, ratio: f64| {
+                holm(&[paired_log_ratio(&pairs(seed, n, ratio)).unwrap()])[0].differs
+            };
+            let false_positives = share_of(2000, |seed| found(seed, 1.0));
+            assert!(false_positives <= 0.05, "{n}: {false_positives}");
+            if n >= 6 {
+                assert!(share_of(300, |seed| found(seed, 1.2)) >= 0.95, "{n}");
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_over_repetitions_hold_the_true_ratio() {
+        let holds = |seed: u64| {
+            let a = Noise::series(seed, 0.0, 5, 1000.0, 0.08);
+            let b = Noise::series(seed + 1_000_000, 0.0, 5, 1100.0, 0.08);
+            let c = holm(&[log_ratio(&a, &b).unwrap()])[0];
+            c.low <= 1.1 && 1.1 <= c.high
+        };
+        let share = share_of(2000, holds);
+        assert!((0.94..=0.975).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn many_comparisons_without_a_difference_find_one_no_more_often() {
+        let share = share_of(1000, |seed| {
+            let estimates: Vec<Estimate> = (0..10)
+                .map(|k| paired_log_ratio(&pairs(seed * 10 + k, 6, 1.0)).unwrap())
+                .collect();
+            holm(&estimates).iter().any(|c| c.differs)
+        });
+        assert!(share <= 0.06, "{share}");
+    }
+
+    #[test]
+    fn what_could_have_been_seen_is_seen_in_four_of_five() {
+        let detectable: f64 = (0..200)
+            .map(|seed| holm(&[paired_log_ratio(&pairs(seed, 8, 1.0)).unwrap()])[0].detectable)
+            .sum::<f64>()
+            / 200.0;
+        let found = share_of(1000, |seed| {
+            holm(&[paired_log_ratio(&pairs(seed, 8, 1.0 + detectable)).unwrap()])[0].differs
+        });
+        assert!((0.7..0.92).contains(&found), "{detectable}: {found}");
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_none() {
+        assert!(log_ratio(&[1.0], &[1.0, 2.0]).is_none());
+        assert!(log_ratio(&[1.0, 0.0], &[1.0, 2.0]).is_none());
+        assert!(paired_log_ratio(&[(1.0, f64::NAN), (1.0, 2.0)]).is_none());
+        assert!(paired_log_ratio(&[]).is_none());
+    }
+}

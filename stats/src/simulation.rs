@@ -1,0 +1,47 @@
+//! Noise for the tests: each value depends on the one before it (an autoregressive process of order 1),
+//! as the seconds of a measurement do.
+
+use crate::SplitMix64;
+
+/// Mean 0, variance 1, correlation `rho` from one value to the next.
+pub(crate) struct Noise {
+    rng: SplitMix64,
+    rho: f64,
+    last: f64,
+}
+
+impl Noise {
+    pub(crate) fn new(seed: u64, rho: f64) -> Self {
+        let mut noise = Self {
+            rng: SplitMix64::new(seed),
+            rho,
+            last: 0.0,
+        };
+        noise.last = noise.normal();
+        noise
+    }
+
+    /// Box and Muller's way.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.rng.unit_f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.rng.unit_f64()).cos()
+    }
+
+    pub(crate) fn draw(&mut self) -> f64 {
+        self.last = self.rho * self.last + (1.0 - self.rho * self.rho).sqrt() * self.normal();
+        self.last
+    }
+
+    /// A series around `mean` with a standard deviation of `share` of it.
+    pub(crate) fn series(seed: u64, rho: f64, n: usize, mean: f64, share: f64) -> Vec<f64> {
+        let mut noise = Self::new(seed, rho);
+        (0..n)
+            .map(|_| mean * (1.0 + share * noise.draw()))
+            .collect()
+    }
+}
+
+/// In how many of `trials` something happens, as a share.
+pub(crate) fn share_of(trials: u64, mut happens: impl FnMut(u64) -> bool) -> f64 {
+    (0..trials).filter(|&seed| happens(seed)).count() as f64 / trials as f64
+}

@@ -1,0 +1,39 @@
+//! What can be wrong with a workload that somebody wrote.
+
+/// Where in the text, and what is wrong there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {}{message}", at(.path))]
+pub struct OwnError {
+    /// As given by the caller: a path, or the name of a built-in workload.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// The field, e.g. `phases[1].roles[0].users`; empty where the text is no TOML at all.
+    pub path: String,
+    /// What is wrong, and what is allowed.
+    pub message: String,
+}
+
+fn at(path: &str) -> String {
+    if path.is_empty() {
+        String::new()
+    } else {
+        format!("{path}: ")
+    }
+}
+
+/// Something wrong at a field; [`super::language::Source::error`] finds its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) path: String,
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+        }
+    }
+}

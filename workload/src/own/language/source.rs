@@ -1,0 +1,168 @@
+//! The text of a workload: parsing, and from a field to its line and back.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::own::error::{Fault, OwnError};
+
+use super::WorkloadFile;
+
+/// Longest text, bytes: a workload is written by hand.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// A text and what to call it in errors.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    pub file: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// Reads the text. What tables say of one another is not checked here.
+    pub fn parse(&self) -> Result<WorkloadFile, OwnError> {
+        if self.text.len() > TEXT_BYTES_MAX {
+            let message = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
+            return Err(self.error(&Fault::new("", message)));
+        }
+        let table = DeTable::parse(self.text).map_err(|error| self.from_toml(&error))?;
+        WorkloadFile::deserialize(toml::de::Deserializer::from(table))
+            .map_err(|error| self.from_toml(&error))
+    }
+
+    /// A fault with its line: that of the field, or of what is nearest around it.
+    pub(crate) fn error(&self, fault: &Fault) -> OwnError {
+        let offset = DeTable::parse(self.text)
+            .ok()
+            .and_then(|table| span_of(table.get_ref(), &fault.path))
+            .map_or(0, |span| span.start);
+        OwnError {
+            file: self.file.into(),
+            line: self.line(offset),
+            path: fault.path.clone(),
+            message: fault.message.clone(),
+        }
+    }
+
+    fn from_toml(&self, error: &toml::de::Error) -> OwnError {
+        let span = error.span().unwrap_or_default();
+        let path = DeTable::parse(self.text)
+            .map(|table| path_of(table.get_ref(), span.start))
+            .unwrap_or_default();
+        let message = if error.message().contains("$__toml_private_datetime") {
+            "a date is written as { constant = DATE }".into()
+        } else {
+            error.message().trim_end().replace('\n', "; ")
+        };
+        OwnError {
+            file: self.file.into(),
+            line: self.line(span.start),
+            path,
+            message,
+        }
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        before.iter().filter(|&&byte| byte == b'\n').count() + 1
+    }
+}
+
+/// One step of a path such as `phases[1].roles`.
+enum Step<'a> {
+    Name(&'a str),
+    Index(usize),
+}
+
+fn steps(path: &str) -> impl Iterator<Item = Step<'_>> {
+    path.split(['.', '['])
+        .filter(|step| !step.is_empty())
+        .map(
+            |step| match step.strip_suffix(']').and_then(|n| n.parse().ok()) {
+                Some(index) => Step::Index(index),
+                None => Step::Name(step),
+            },
+        )
+}
+
+/// The span of the deepest field of the path that is there.
+fn span_of(table: &DeTable<'_>, path: &str) -> Option<Range<usize>> {
+    let mut steps = steps(path);
+    let Some(Step::Name(first)) = steps.next() else {
+        return None;
+    };
+    let (key, mut value) = entry(table, first)?;
+    let mut span = key.span();
+    for step in steps {
+        match (step, value.get_ref()) {
+            (Step::Name(name), DeValue::Table(table)) => {
+                let Some((key, inner)) = entry(table, name) else {
+                    break;
+                };
+                (span, value) = (key.span(), inner);
+            }
+            (Step::Index(index), DeValue::Array(array)) => {
+                let Some(inner) = array.get(index) else {
+                    break;
+                };
+                (span, value) = (inner.span(), inner);
+            }
+            _ => break,
+        }
+    }
+    Some(span)
+}
+
+type Entry<'t, 'i> = (
+    &'t Spanned<std::borrow::Cow<'i, str>>,
+    &'t Spanned<DeValue<'i>>,
+);
+
+fn entry<'t, 'i>(table: &'t DeTable<'i>, name: &str) -> Option<Entry<'t, 'i>> {
+    table.iter().find(|(key, _)| key.get_ref().as_ref() == name)
+}
+
+/// The field at an offset: the one whose name or value holds it, as deep as there is one.
+fn path_of(table: &DeTable<'_>, offset: usize) -> String {
+    for (key, value) in table {
+        if key.span().contains(&offset) {
+            return key.get_ref().to_string();
+        }
+        if let Some(inner) = path_in(value, offset) {
+            let separator = if inner.is_empty() || inner.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
+            return format!("{}{separator}{inner}", key.get_ref());
+        }
+    }
+    String::new()
+}
+
+/// Tables in brackets span their header only, so a table is searched even where it does not hold the
+/// offset.
+fn path_in(value: &Spanned<DeValue<'_>>, offset: usize) -> Option<String> {
+    let inside = value.span().contains(&offset).then(String::new);
+    match value.get_ref() {
+        DeValue::Table(table) => Some(path_of(table, offset))
+            .filter(|path| !path.is_empty())
+            .or(inside),
+        DeValue::Array(array) => {
+            let mut elements = array.iter().enumerate();
+            let found = elements.find_map(|(index, element)| {
+                let inner = path_in(element, offset)?;
+                let separator = if inner.is_empty() || inner.starts_with('[') {
+                    ""
+                } else {
+                    "."
+                };
+                Some(format!("[{index}]{separator}{inner}"))
+            });
+            found.or(inside)
+        }
+        _ => inside,
+    }
+}

@@ -1,0 +1,372 @@
+//! What the figures say: the published experiments repeated, and a recommendation with its reason.
+//!
+//! The experiments are those of Colin Howe's "MongoDB - Strategies when hitting disk" (2012): about
+//! 7 GB of daily metrics on a machine with 1.7 GB of memory.
+
+use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::{SchemaExperiment, SchemaShape};
+
+use super::variant::{IndexOrder, Shape, Variant};
+
+/// Less than this factor between two ways is not worth a change of schema.
+const WORTH_THE_TROUBLE: f64 = 1.5;
+
+/// Published: reading a year took 1.6 s with a document per sample, 0.3 s with one per month.
+const MONTHS_PUBLISHED: f64 = 1.6 / 0.3;
+/// Published: inserts fell from 10,000/s to 2,500/s with `{metric, client, date}`.
+const SERIES_FIRST_PUBLISHED: f64 = 4.0;
+/// Published: they stayed at 10,000/s with `{date, metric, client}`, and reading was not noticeably slower.
+const DATE_FIRST_PUBLISHED: f64 = 1.0;
+/// Published: 62 ms without pre-allocation, 6.6 ms with it.
+const PREALLOCATION_PUBLISHED: f64 = 62.0 / 6.6;
+
+/// The published experiments on each disk, as far as the variants they need were measured.
+pub fn experiments(shapes: &[SchemaShape]) -> Vec<SchemaExperiment> {
+    let sample = Variant::new(Shape::Sample);
+    let date_first = Variant {
+        order: IndexOrder::DateFirst,
+        ..sample
+    };
+    let month = Variant::new(Shape::Month);
+    let filled_month = Variant {
+        preallocated: true,
+        ..month
+    };
+    let mut found = Vec::new();
+    for disk in disks(shapes) {
+        let read = |variant: &Variant| find(shapes, variant, disk).and_then(year_ns);
+        let growth = |variant: &Variant| find(shapes, variant, disk).and_then(first_and_last);
+        let rows = [
+            (
+                "one document per month",
+                "time to read a year: document per sample / per month",
+                "ns",
+                pair(read(&sample), read(&month)),
+                MONTHS_PUBLISHED,
+            ),
+            (
+                "index begins with the series",
+                "insert rate: first tenth / last tenth",
+                "samples/s",
+                growth(&sample),
+                SERIES_FIRST_PUBLISHED,
+            ),
+            (
+                "index begins with the date",
+                "insert rate: first tenth / last tenth",
+                "samples/s",
+                growth(&date_first),
+                DATE_FIRST_PUBLISHED,
+            ),
+            (
+                "reading by $in of dates",
+                "time to read a year: index by date / by series",
+                "ns",
+                pair(read(&date_first), read(&sample)),
+                DATE_FIRST_PUBLISHED,
+            ),
+            (
+                "pre-allocated months",
+                "time to read a year: not pre-allocated / pre-allocated",
+                "ns",
+                pair(read(&month), read(&filled_month)),
+                PREALLOCATION_PUBLISHED,
+            ),
+        ];
+        found.extend(rows.into_iter().filter_map(
+            |(name, compared, unit, figures, published_ratio)| {
+                let (before, after) = figures?;
+                Some(SchemaExperiment {
+                    name: name.into(),
+                    compared: compared.into(),
+                    disk: disk.into(),
+                    unit: unit.into(),
+                    before,
+                    after,
+                    ratio: before / after.max(f64::MIN_POSITIVE),
+                    published_ratio,
+                })
+            },
+        ));
+    }
+    found
+}
+
+/// Which way to choose on each disk, and why. Ways that gave wrong answers are never recommended.
+pub fn recommendation(shapes: &[SchemaShape]) -> Option<String> {
+    let texts: Vec<String> = disks(shapes)
+        .into_iter()
+        .filter_map(|disk| {
+            let measured: Vec<Figures<'_>> = shapes
+                .iter()
+                .filter(|shape| shape.disk == disk && shape.wrong_answers == 0)
+                .filter_map(Figures::of)
+                .collect();
+            Some(format!("On the {disk}: {}", advice(&measured)?))
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("\n"))
+}
+
+/// What a choice is made by.
+#[derive(Debug, Clone, Copy)]
+struct Figures<'a> {
+    shape: &'a SchemaShape,
+    year_ns: f64,
+    slowest_year_ns: f64,
+    insert_per_s: f64,
+    bytes: f64,
+}
+
+impl<'a> Figures<'a> {
+    fn of(shape: &'a SchemaShape) -> Option<Self> {
+        let stored = shape.storage.storage_bytes + shape.storage.index_bytes;
+        Some(Self {
+            shape,
+            year_ns: year_ns(shape)?,
+            slowest_year_ns: shape.year_read_ns.iter().max().map(|&ns| ns as f64)?,
+            insert_per_s: first_and_last(shape)?.1,
+            bytes: shape.storage.directory_bytes.unwrap_or(stored) as f64,
+        })
+    }
+
+    fn title(&self) -> String {
+        let filled = if self.shape.preallocated {
+            ", pre-allocated"
+        } else {
+            ""
+        };
+        format!("{}{filled}, index {}", self.shape.name, self.shape.index)
+    }
+}
+
+fn advice(measured: &[Figures<'_>]) -> Option<String> {
+    let plain = Variant::new(Shape::Sample);
+    let is_plain = |f: &&Figures<'_>| same(f.shape, &plain);
+    let base = measured.iter().find(is_plain)?;
+    let reader = measured
+        .iter()
+        .min_by(|a, b| a.year_ns.total_cmp(&b.year_ns))?;
+    let writer = measured
+        .iter()
+        .max_by(|a, b| a.insert_per_s.total_cmp(&b.insert_per_s))?;
+    let reads_faster = base.year_ns / reader.year_ns;
+    // Its slowest query must beat the usual one of the other, or noise could have chosen.
+    let faster = reads_faster >= WORTH_THE_TROUBLE && reader.slowest_year_ns < base.year_ns;
+    let inserts_faster = writer.insert_per_s / base.insert_per_s;
+    let read_part = if faster {
+        format!("store {}. {}", reader.title(), reading_reason(base, reader))
+    } else {
+        format!(
+            "keep {}: no other way reads a year faster by a factor worth the trouble (the best, {}, {reads_faster:.1} times).",
+            base.title(),
+            reader.title()
+        )
+    };
+    let write_part = if inserts_faster >= WORTH_THE_TROUBLE {
+        format!(
+            " If inserts matter more than reads: {}, which at the end of the load took {}/s instead of {}/s ({inserts_faster:.1} times).",
+            writer.title(),
+            count(writer.insert_per_s),
+            count(base.insert_per_s),
+        )
+    } else {
+        String::new()
+    };
+    Some(format!("{read_part}{write_part}"))
+}
+
+fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
+    let reads = match (base.shape.reads_per_query, reader.shape.reads_per_query) {
+        (Some(before), Some(after)) => {
+            format!(", with {after:.0} reads of the server instead of {before:.0}")
+        }
+        _ => String::new(),
+    };
+    let faster = base.year_ns / reader.year_ns;
+    let time = |ns: f64| {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a cast saturates"
+        )]
+        format_ns(ns as u64)
+    };
+    format!(
+        "It reads a year of one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample does; \
+         it takes inserts at {}/s instead of {}/s and {:.2} times the space.",
+        time(reader.year_ns),
+        time(base.year_ns),
+        count(reader.insert_per_s),
+        count(base.insert_per_s),
+        reader.bytes / base.bytes.max(1.0),
+    )
+}
+
+fn count(per_s: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a cast saturates"
+    )]
+    format_count(per_s.round() as u64)
+}
+
+/// The disks that shapes were measured on, in their order.
+fn disks(shapes: &[SchemaShape]) -> Vec<&str> {
+    let mut disks: Vec<&str> = Vec::new();
+    for shape in shapes.iter().filter(|s| !s.disk.is_empty()) {
+        if !disks.contains(&shape.disk.as_str()) {
+            disks.push(&shape.disk);
+        }
+    }
+    disks
+}
+
+fn same(shape: &SchemaShape, variant: &Variant) -> bool {
+    shape.name == variant.name()
+        && shape.index == variant.index_json()
+        && shape.preallocated == variant.preallocated
+}
+
+fn find<'a>(shapes: &'a [SchemaShape], variant: &Variant, disk: &str) -> Option<&'a SchemaShape> {
+    shapes
+        .iter()
+        .find(|shape| shape.disk == disk && same(shape, variant))
+}
+
+/// Median time to read a year.
+fn year_ns(shape: &SchemaShape) -> Option<f64> {
+    let times: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();
+    seekscope_stats::median(&times)
+}
+
+fn first_and_last(shape: &SchemaShape) -> Option<(f64, f64)> {
+    Some((shape.insert_per_s.first()?.1, shape.insert_per_s.last()?.1))
+}
+
+fn pair(before: Option<f64>, after: Option<f64>) -> Option<(f64, f64)> {
+    Some((before?, after?))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::StorageFacts;
+
+    use super::*;
+
+    fn shape(variant: Variant, year_ms: u64, last_per_s: f64, bytes: u64) -> SchemaShape {
+        SchemaShape {
+            name: variant.name(),
+            index: variant.index_json().into(),
+            preallocated: variant.preallocated,
+            disk: "plain disk".into(),
+            insert_per_s: vec![(100, 10_000.0), (1000, last_per_s)],
+            year_read_ns: [9, 10, 11].map(|f| year_ms * 100_000 * f).to_vec(),
+            reads_per_query: Some(year_ms as f64),
+            storage: StorageFacts {
+                directory_bytes: Some(bytes),
+                ..StorageFacts::default()
+            },
+            ..SchemaShape::default()
+        }
+    }
+
+    fn sample() -> Variant {
+        Variant::new(Shape::Sample)
+    }
+
+    fn date_first() -> Variant {
+        Variant {
+            order: IndexOrder::DateFirst,
+            ..sample()
+        }
+    }
+
+    fn month() -> Variant {
+        Variant::new(Shape::Month)
+    }
+
+    #[test]
+    fn the_published_ratios_stand_beside_ours() {
+        let filled = Variant {
+            preallocated: true,
+            ..month()
+        };
+        let shapes = [
+            shape(sample(), 1600, 2_500.0, 100),
+            shape(month(), 320, 9_000.0, 30),
+            shape(filled, 32, 8_000.0, 60),
+            shape(date_first(), 1600, 10_000.0, 90),
+        ];
+        let ratios: Vec<(f64, f64)> = experiments(&shapes)
+            .iter()
+            .map(|e| {
+                (
+                    (e.ratio * 10.0).round() / 10.0,
+                    (e.published_ratio * 10.0).round() / 10.0,
+                )
+            })
+            .collect();
+        assert_eq!(
+            ratios,
+            [(5.0, 5.3), (4.0, 4.0), (1.0, 1.0), (1.0, 1.0), (10.0, 9.4)]
+        );
+        assert_eq!(experiments(&shapes[..1]).len(), 1, "only what was measured");
+    }
+
+    #[test]
+    fn the_fastest_reader_is_recommended_with_what_it_costs() {
+        let shapes = [
+            shape(sample(), 1600, 10_000.0, 100),
+            shape(month(), 320, 4_000.0, 50),
+            shape(date_first(), 1700, 20_000.0, 100),
+        ];
+        let text = recommendation(&shapes).unwrap();
+        assert!(
+            text.starts_with("On the plain disk: store one document per month"),
+            "{text}"
+        );
+        for part in [
+            "320 ms instead of 1.60 s",
+            "5.0 times faster",
+            "320 reads",
+            "4,000/s instead of 10,000/s",
+            "0.50 times the space",
+            "If inserts matter more",
+            "20,000/s",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn no_difference_worth_the_trouble_is_an_answer() {
+        let shapes = [
+            shape(sample(), 100, 10_000.0, 100),
+            shape(month(), 80, 9_000.0, 50),
+        ];
+        let text = recommendation(&shapes).unwrap();
+        assert!(text.contains("keep one document per sample"), "{text}");
+        assert!(
+            text.contains("worth the trouble") && !text.contains("If inserts"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn wrong_answers_and_noise_are_not_recommended() {
+        let wrong = SchemaShape {
+            wrong_answers: 1,
+            ..shape(month(), 10, 9_000.0, 50)
+        };
+        let noisy = SchemaShape {
+            year_read_ns: vec![1_000_000, 2_000_000, 900_000_000],
+            ..shape(date_first(), 1, 9_000.0, 50)
+        };
+        let text = recommendation(&[shape(sample(), 100, 10_000.0, 100), wrong, noisy]).unwrap();
+        assert!(text.contains("keep one document per sample"), "{text}");
+        assert_eq!(recommendation(&[]), None);
+        assert_eq!(recommendation(&[SchemaShape::default()]), None);
+    }
+}
