@@ -1,4 +1,5 @@
-//! The engine against real servers and against peers that break the protocol.
+//! The engine and its clients against real servers, and against peers that break the protocol. The
+//! server is SEEKSCOPE_TEST_SERVER, else the one in seekscope's tool folder. Without one the tests fail.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -7,6 +8,7 @@
 )]
 
 mod accidents;
+mod driver;
 mod loops;
 mod peer;
 mod peers;
