@@ -7,7 +7,7 @@ use crate::args::ReportArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{disk, doctor, layout, replay, trace};
+use crate::{bench, disk, doctor, layout, replay, trace};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
@@ -17,6 +17,12 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     }
     if document.command == "replay" {
         return replay::show(&Session::reopen(directory, document), &args.output);
+    }
+    if document.bench.is_some() {
+        let mut session = Session::reopen(directory, document);
+        let results = bench::Results::derive(&mut session)?;
+        let progress = Progress::new(args.output.quiet);
+        return results.show(&session, &args.output, progress, bench::Show::Tables);
     }
     if document.layout.is_some() {
         let mut session = Session::reopen(directory, document);

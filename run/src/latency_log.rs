@@ -29,6 +29,7 @@ const LATENCIES: &str = "latency.hlog";
 /// The column names that the format's other writers put before the first interval.
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
+const RESPONSE: &str = ":response";
 /// More than any histogram of 64-bit values with five digits takes when inflated.
 const INFLATED_BYTES_MAX: u64 = 64 << 20;
 /// Longer lines are none of ours.
@@ -41,6 +42,17 @@ const LINE_BYTES_MAX: u64 = 64 << 20;
 /// byte. [`parse_tag`] takes it all back.
 pub fn tag_of(step: &str, operation: &str) -> String {
     format!("{}:{}", escape(step), escape(operation))
+}
+
+/// The tag of response times (from the scheduled start) of a step's operation, where they are recorded
+/// beside service times. No name can make it up: their colons are escaped.
+pub fn response_tag_of(step: &str, operation: &str) -> String {
+    tag_of(step, operation) + RESPONSE
+}
+
+/// The tag of the service times that a tag of response times belongs to; `None` for other tags.
+pub fn service_tag_of_response(tag: &str) -> Option<&str> {
+    tag.strip_suffix(RESPONSE)
 }
 
 /// Step and operation of a tag; `None` for a tag that [`tag_of`] did not make.
@@ -286,6 +298,21 @@ fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn response_times_have_tags_that_no_name_can_make_up() {
+        let tag = response_tag_of("run:response", "READ");
+        let service = service_tag_of_response(&tag).unwrap();
+        assert_eq!(
+            parse_tag(service),
+            Some(("run:response".into(), "READ".into()))
+        );
+        assert_eq!(
+            service_tag_of_response(&tag_of("run", "READ:response")),
+            None
+        );
+        assert!(Tag::new(&tag).is_some());
+    }
 
     #[test]
     fn tags_are_safe_and_lead_back() {

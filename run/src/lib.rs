@@ -59,7 +59,9 @@ pub use host::HostFacts;
 pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
-pub use latency_log::{LatencyInterval, LatencyLogWriter, parse_tag, tag_of};
+pub use latency_log::{
+    LatencyInterval, LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,
+};
 pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
     OrderDecay, PredictedScan, ScanOrder,

@@ -2,7 +2,7 @@
 
 import uPlot from "uplot";
 import { groupAxis } from "./axes";
-import type { BarData } from "./data";
+import type { BarData, Line } from "./data";
 import { SCALES, formatRate } from "./scales";
 import { smallPlot, type Drawing } from "./small_plot";
 import { theme } from "./theme";
@@ -13,8 +13,14 @@ const FILLED = 0.7;
 export function barChart(root: HTMLElement, data: BarData): Drawing {
   const y = SCALES[data.y];
   const last = data.groups.length - 1;
+  const unit = data.y === "rate" ? " per second" : "";
+  const range = (s: Line, index: number) => {
+    const ends = s.intervals?.[index];
+    return ends ? ` (${y.text(ends[0])} to ${y.text(ends[1])})` : "";
+  };
   const values = data.series.map((s) => s.values.map((v) => (v === null ? null : y.place(v))));
-  const places = values.flat().filter((place) => place !== null);
+  const ends = data.series.flatMap((s) => s.intervals ?? []).map((ends) => ends?.[1] ?? 0);
+  const places = [...values.flat().filter((place) => place !== null), ...ends.map(y.place)];
   return smallPlot(root, {
     x: [-0.5, last + 0.5],
     y: y.range(0, Math.max(...places)),
@@ -27,7 +33,7 @@ export function barChart(root: HTMLElement, data: BarData): Drawing {
       const known = data.series.filter((s) => s.values[index] != null);
       return [
         data.groups[index]!,
-        ...known.map((s) => `${s.label}: ${y.text(s.values[index]!)} per second`),
+        ...known.map((s) => `${s.label}: ${y.text(s.values[index]!)}${unit}${range(s, index)}`),
       ];
     },
   });
@@ -50,9 +56,27 @@ function drawBars(plot: uPlot, data: BarData): void {
       const top = plot.valToPos(y.place(value), "y", true);
       ctx.fillStyle = theme().lines[series.colour]!;
       ctx.fillRect(left, top, right - left, base - top);
-      ctx.fillStyle = theme().text;
-      ctx.fillText(formatRate(value), (left + right) / 2, top - 4 * uPlot.pxRatio);
+      ctx.fillStyle = ctx.strokeStyle = theme().text;
+      const ends = series.intervals?.[group];
+      const highest = ends ? plot.valToPos(y.place(ends[1]), "y", true) : top;
+      const text = data.y === "rate" ? formatRate(value) : y.text(value);
+      ctx.fillText(text, (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
+      if (ends) drawWhisker(ctx, (left + right) / 2, highest, plot.valToPos(y.place(ends[0]), "y", true));
     });
   });
   ctx.restore();
+}
+
+/** From end to end of an interval, with a stroke across each. */
+function drawWhisker(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: number): void {
+  const half = 4 * uPlot.pxRatio;
+  ctx.lineWidth = 1.5 * uPlot.pxRatio;
+  ctx.beginPath();
+  ctx.moveTo(x, top);
+  ctx.lineTo(x, bottom);
+  for (const end of [top, bottom]) {
+    ctx.moveTo(x - half, end);
+    ctx.lineTo(x + half, end);
+  }
+  ctx.stroke();
 }

@@ -55,6 +55,14 @@ export interface Line {
   values: (number | null)[];
   /** Index of the value to mark. */
   knee: number | null;
+  /** Ends of each bar's interval. */
+  intervals?: ([number, number] | null)[];
+}
+
+/** Something that happened at one place of the x axis. */
+export interface Mark {
+  x: number;
+  label: string;
 }
 
 export interface LineData {
@@ -66,6 +74,15 @@ export interface LineData {
   dots: boolean;
   xs: number[];
   lines: Line[];
+  marks: Mark[];
+}
+
+/** Latencies over time: seconds since the run began against the decimal logarithm of ns. */
+export interface HeatData {
+  id: string;
+  x: Axis;
+  y: Axis;
+  blob: string;
 }
 
 export interface BarData {
@@ -79,6 +96,7 @@ export interface PageData {
   phases: PhaseFigures[];
   lines: LineData[];
   bars: BarData[];
+  heats: HeatData[];
 }
 
 export function readPageData(): PageData {

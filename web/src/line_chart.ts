@@ -1,7 +1,7 @@
 // Lines over one axis: rates and latencies by depth, by percentile, over time.
 
 import uPlot from "uplot";
-import type { Line, LineData } from "./data";
+import type { Line, LineData, Mark } from "./data";
 import { SCALES } from "./scales";
 import { smallPlot, type Drawing } from "./small_plot";
 import { theme } from "./theme";
@@ -21,12 +21,15 @@ export function lineChart(root: HTMLElement, data: LineData): Drawing {
     axes: [x.axis(), y.axis()],
     series: data.lines.map((line) => series(line, data)),
     data: [xs, ...values],
-    draw: (plot) => data.lines.forEach((line, i) => markKnee(plot, line, xs, values[i]!)),
+    draw: (plot) => {
+      drawMarks(plot, data.marks, x.place);
+      data.lines.forEach((line, i) => markKnee(plot, line, xs, values[i]!));
+    },
     tip: (index) => {
       const known = data.lines.filter((line) => line.values[index] != null);
       if (known.length === 0) return [];
       const said = known.map((line) => `${line.label}: ${y.text(line.values[index]!)}`);
-      return [x.text(data.xs[index]!), ...said];
+      return [x.text(data.xs[index]!), ...said, ...marksNear(data, index)];
     },
   });
 }
@@ -55,6 +58,36 @@ function series(line: Line, data: LineData): uPlot.Series {
       ...(each ? {} : { filter: () => alone }),
     },
   };
+}
+
+/** What happened between this value's neighbours. */
+function marksNear({ marks, xs }: LineData, index: number): string[] {
+  const from = xs[index - 1] ?? -Infinity;
+  const to = xs[index + 1] ?? Infinity;
+  return marks.filter(({ x }) => x > from && x < to).map(({ label }) => label);
+}
+
+/** Dashed lines across the figure, with what they stand for where there is room. */
+function drawMarks(plot: uPlot, marks: Mark[], place: (x: number) => number): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = `${10 * uPlot.pxRatio}px system-ui, sans-serif`;
+  ctx.strokeStyle = ctx.fillStyle = theme().text;
+  ctx.globalAlpha = 0.6;
+  ctx.setLineDash([3 * uPlot.pxRatio, 3 * uPlot.pxRatio]);
+  let free = -Infinity;
+  for (const { x, label } of marks) {
+    const left = Math.round(plot.valToPos(place(x), "x", true));
+    ctx.beginPath();
+    ctx.moveTo(left, bbox.top);
+    ctx.lineTo(left, bbox.top + bbox.height);
+    ctx.stroke();
+    const width = ctx.measureText(label).width;
+    if (left < free || left + width > bbox.left + bbox.width) continue;
+    ctx.fillText(label, left + 3 * uPlot.pxRatio, bbox.top + 10 * uPlot.pxRatio);
+    free = left + width + 8 * uPlot.pxRatio;
+  }
+  ctx.restore();
 }
 
 /** A ring; the caption says what it means. */

@@ -6,6 +6,7 @@ import "./page.css";
 import { barChart } from "./bar_chart";
 import { Chart, type Kind } from "./chart";
 import { readPageData, type FileFigures, type PhaseFigures } from "./data";
+import { heatMap } from "./heat_map";
 import { lineChart } from "./line_chart";
 import { loadPoints, type Points } from "./points";
 import { onThemeChange } from "./theme";
@@ -16,6 +17,7 @@ async function start(): Promise<void> {
   onThemeChange(() => drawings.forEach((drawing) => drawing.redraw()));
   for (const lines of data.lines) drawings.push(lineChart(figure(lines.id), lines));
   for (const bars of data.bars) drawings.push(barChart(figure(bars.id), bars));
+  for (const heat of data.heats) drawings.push(await heatMap(figure(heat.id), heat));
   const phases = document.querySelectorAll<HTMLElement>("article.phase");
   for (const article of phases) {
     const phase = data.phases[Number(article.dataset.phase)];

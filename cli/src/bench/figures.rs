@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use seekscope_client::Operation;
-use seekscope_run::{LatencySummary, OperationResult, RunDirectory, RunError, Steady, tag_of};
+use seekscope_run::{
+    LatencySummary, OperationResult, RunDirectory, RunError, Steady, response_tag_of, tag_of,
+};
 use seekscope_stats::{Verdict, WarmUp, batch_means, steadiness, warm_up};
 
-use super::step_recorder::{OperationTotals, RESPONSE_SUFFIX, SecondTotals};
+use super::step_recorder::{OperationTotals, SecondTotals};
 use crate::args::WarmUpName;
 
 /// Intervals of the log begin at whole milliseconds.
@@ -132,7 +134,7 @@ pub fn operations(
         let of_kind = || seconds.iter().filter_map(|s| s.operations.get(i));
         let sum = |field: fn(&OperationTotals) -> u64| -> u64 { of_kind().map(field).sum() };
         let (count, errors) = (sum(|o| o.done), sum(|o| o.errors));
-        let summary = |name: &str| histograms.get(&tag_of(step, name)).map(LatencySummary::of);
+        let summary = |tag: &str| histograms.get(tag).map(LatencySummary::of);
         (count + errors > 0).then(|| OperationResult {
             name: kind.name.clone(),
             is_transaction: kind.is_transaction,
@@ -142,8 +144,8 @@ pub fn operations(
             bytes: sum(|o| o.bytes),
             per_s: count as f64 * 1e9 / time_ns.max(1) as f64,
             per_s_interval: per_s_interval(seconds, i),
-            service: summary(&kind.name).unwrap_or_default(),
-            response: summary(&format!("{}{RESPONSE_SUFFIX}", kind.name)),
+            service: summary(&tag_of(step, &kind.name)).unwrap_or_default(),
+            response: summary(&response_tag_of(step, &kind.name)),
         })
     };
     kinds.iter().enumerate().filter_map(result).collect()

@@ -1,11 +1,9 @@
 //! What a benchmark's records say, derived anew from the run directory each time: by `bench` at its end
 //! and by `report` later.
 
-use std::fmt::Write as _;
-
-use anyhow::Result;
-use seekscope_run::units::format_ns;
-use seekscope_run::{BenchStep, Outcome, RunDocument};
+use anyhow::{Context, Result};
+use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal};
+use seekscope_run::{Outcome, RunDocument};
 
 use super::{summary, ycsb_output};
 use crate::args::OutputArgs;
@@ -22,16 +20,30 @@ pub enum Show {
 }
 
 /// See the module.
-pub struct Results {}
+pub struct Results {
+    records: BenchRecords,
+}
 
 impl Results {
-    /// Reads the records, fills in the summary.
+    /// Reads the records, fills in the summary, writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
         if let Some(measurement) = &session.document.bench {
             session.document.summary = summary::summary(measurement);
         }
         session.save()?;
-        Ok(Self {})
+        let records = BenchRecords::read(&session.directory, &session.document)
+            .context("while reading the records of the run")?;
+        let results = Self { records };
+        let page = html(&results.input(session));
+        session.directory.save_report(&page)?;
+        Ok(results)
+    }
+
+    fn input<'a>(&'a self, session: &'a Session) -> BenchReportInput<'a> {
+        BenchReportInput {
+            document: &session.document,
+            records: &self.records,
+        }
     }
 
     /// Prints tables, YCSB's lines or JSON. What cannot be believed says so in its first line.
@@ -43,18 +55,19 @@ impl Results {
         show: Show,
     ) -> Result<()> {
         let document = &session.document;
-        let run_dir = session.directory.path().display().to_string();
         if args.json {
+            let run_dir = session.directory.path().display().to_string();
             output::print_json(&summary::document(document, &run_dir))?;
         } else {
-            let mut text = warning(document);
-            match show {
-                Show::Tables => text.push_str(&tables(document)),
-                Show::YcsbLines => text.push_str(&ycsb_output::lines(document)),
-            }
-            output::print(&text)?;
+            output::print(&match show {
+                Show::Tables => terminal(&self.input(session), progress.width()),
+                Show::YcsbLines => warning(document) + &ycsb_output::lines(document),
+            })?;
         }
-        progress.say(format!("Run: {run_dir}"));
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
         Ok(())
     }
 }
@@ -69,40 +82,4 @@ fn warning(document: &RunDocument) -> String {
     };
     let reason = document.outcome_reason.as_deref().unwrap_or_default();
     format!("{word}: {}\n", seekscope_report::terminal::visible(reason))
-}
-
-fn tables(document: &RunDocument) -> String {
-    let mut text = String::new();
-    let steps = document.bench.iter().flat_map(|b| &b.steps);
-    for step in steps {
-        add_step(&mut text, step);
-    }
-    text
-}
-
-fn add_step(text: &mut String, step: &BenchStep) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        text,
-        "{} {}  {:.0}/s",
-        step.name, step.variant, step.throughput_per_s
-    );
-    for operation in &step.operations {
-        let latency = operation.response.as_ref().unwrap_or(&operation.service);
-        let _ = writeln!(
-            text,
-            "  {:<20} {:>10} ok {:>7} failed {:>10.0}/s  p50 {:>8}  p99 {:>8}  max {:>8}",
-            operation.name,
-            operation.count,
-            operation.errors,
-            operation.per_s,
-            format_ns(latency.p50_ns),
-            format_ns(latency.p99_ns),
-            format_ns(latency.max_ns)
-        );
-    }
-    for (operation, name, count, message) in &step.failures {
-        let message = seekscope_report::terminal::visible(message);
-        let _ = writeln!(text, "  {count} {operation} failed with {name}: {message}");
-    }
 }

@@ -9,11 +9,8 @@ use seekscope_client::{Operation, OperationSecond, Second};
 use seekscope_run::directory::CounterWriter;
 use seekscope_run::{
     ClockOffset, CounterSample, Interval, IntervalWriter, LatencyLogWriter, LatencySummary,
-    RunDirectory, RunError, latency_histogram, tag_of,
+    RunDirectory, RunError, latency_histogram, response_tag_of, tag_of,
 };
-
-/// How distributions of response time are named beside those of service time.
-pub const RESPONSE_SUFFIX: &str = " response";
 
 /// A second's counts, kept for the figures of the whole step.
 #[derive(Debug, Clone)]
@@ -123,10 +120,10 @@ impl StepRecorder {
             latency: LatencySummary::of(&operation.service),
             response: response.map(LatencySummary::of),
         })?;
-        self.write_latency(second, &name, &operation.service)?;
+        self.write_latency(second, &tag_of(&self.step, &name), &operation.service)?;
         match response {
             Some(response) => {
-                self.write_latency(second, &format!("{name}{RESPONSE_SUFFIX}"), response)
+                self.write_latency(second, &response_tag_of(&self.step, &name), response)
             }
             None => Ok(()),
         }
@@ -135,7 +132,7 @@ impl StepRecorder {
     fn write_latency(
         &mut self,
         second: &Second,
-        name: &str,
+        tag: &str,
         histogram: &Histogram<u64>,
     ) -> Result<(), RunError> {
         if histogram.is_empty() {
@@ -143,7 +140,7 @@ impl StepRecorder {
         }
         let offset_ns = second.t_ns.saturating_sub(self.run_started.monotonic_ns);
         self.latencies.write(
-            &tag_of(&self.step, name),
+            tag,
             Duration::from_nanos(offset_ns),
             Duration::from_nanos(second.duration_ns),
             histogram,

@@ -6,15 +6,15 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use seekscope_client::{Ended, ScheduleKind};
 use seekscope_run::{
-    BenchStep, ClockOffset, LatencySummary, Limitation, ProcessIo, RunDirectory, StorageFacts,
-    latency_histogram, parse_tag,
+    BenchStep, ClockOffset, LatencySummary, Limitation, RunDirectory, StorageFacts,
+    latency_histogram, parse_tag, service_tag_of_response,
 };
-use seekscope_server::process::io_between;
+use seekscope_server::ServerUse;
 
 use super::client_choice::Chosen;
 use super::figures;
 use super::stage::StepPlan;
-use super::step_recorder::{RESPONSE_SUFFIX, StepRecorder};
+use super::step_recorder::StepRecorder;
 use super::target::Target;
 use super::validity::{self, Judged};
 use crate::args::WarmUpName;
@@ -22,15 +22,25 @@ use crate::args::WarmUpName;
 /// What can be seen of the server from outside at a moment.
 #[derive(Debug, Default)]
 pub struct Around {
-    process: Option<ProcessIo>,
+    used: Option<ServerUse>,
     storage: Option<StorageFacts>,
 }
 
 impl Around {
-    pub async fn now(target: &Target, database: &str) -> Self {
+    /// To be taken last before a step, and first after it.
+    pub async fn before(target: &Target, plan: &StepPlan) -> Self {
         Self {
-            storage: target.storage(database).await,
-            process: target.process_io(),
+            storage: target.storage(&plan.database, &plan.collections).await,
+            used: target.server_use(),
+        }
+    }
+
+    /// As [`Self::before`], but the process first: asking for statistics uses some.
+    pub async fn after(target: &Target, plan: &StepPlan) -> Self {
+        let used = target.server_use();
+        Self {
+            used,
+            storage: target.storage(&plan.database, &plan.collections).await,
         }
     }
 }
@@ -121,12 +131,12 @@ pub fn summed_up(
 
 /// Of single requests: those of transactions are among them.
 fn is_of_requests(tag: &str, kinds: &[seekscope_client::Operation], is_open: bool) -> bool {
-    let Some((_, name)) = parse_tag(tag) else {
-        return false;
+    let (service, is_response) = match service_tag_of_response(tag) {
+        Some(service) => (service, true),
+        None => (tag, false),
     };
-    let (name, is_response) = match name.strip_suffix(RESPONSE_SUFFIX) {
-        Some(name) => (name, true),
-        None => (name.as_str(), false),
+    let Some((_, name)) = parse_tag(service) else {
+        return false;
     };
     let is_single = kinds.iter().any(|k| k.name == name && !k.is_transaction);
     // A workload of transactions alone has no others.
@@ -171,11 +181,11 @@ fn limitations(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Vec
 pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     step.storage_before.clone_from(&before.storage);
     step.storage_after.clone_from(&after.storage);
-    if let (Some(before), Some(after)) = (&before.process, &after.process) {
-        let between = io_between(before, after);
-        step.server_cpu_ns = Some(between.cpu_ns);
-        step.server_read_bytes = Some(between.device_read_bytes);
-        step.server_write_bytes = Some(between.device_write_bytes);
+    let used = after.used.as_ref().zip(before.used.as_ref());
+    if let Some(used) = used.and_then(|(after, before)| after.since(before)) {
+        step.server_cpu_ns = Some(used.cpu_ns);
+        step.server_read_bytes = used.read_bytes;
+        step.server_write_bytes = used.write_bytes;
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Figure {
 pub(super) fn lines(input: &DiskReportInput<'_>) -> Vec<Figure> {
     let ramps = input.measurement().map(ramps).unwrap_or_default();
     let seconds = series::charts(input).into_iter().map(|chart| {
-        let (heading, reading) = match chart.id {
+        let (heading, reading) = match chart.id.as_str() {
             "chart-rate" => ("Operations per second over time", "Each point is a second."),
             _ => (
                 "99th percentile over time",
@@ -81,7 +81,7 @@ fn by_depth(
     depths.sort_unstable();
     depths.dedup();
     (depths.len() > 1).then(|| LineChart {
-        id,
+        id: id.into(),
         x: Scale::Depth,
         y,
         dots: false,
@@ -91,6 +91,7 @@ fn by_depth(
             .enumerate()
             .flat_map(|(index, ramp)| line(index, ramp, &depths))
             .collect(),
+        marks: Vec::new(),
     })
 }
 
@@ -165,7 +166,7 @@ pub(super) fn orders(input: &DiskReportInput<'_>) -> Option<BarChart> {
         line.dashed = false;
     }
     Some(BarChart {
-        id: "chart-order",
+        id: "chart-order".into(),
         y: Scale::Rate,
         groups: groups
             .iter()

@@ -106,7 +106,7 @@ fn section_block(section: &Section, lines: &[Figure], orders: Option<&BarChart>)
                     @for figure in &figures { (line_figure(section, figure)) }
                     @if let Some(orders) = orders {
                         (figure(
-                            orders.id,
+                            &orders.id,
                             "Blocks per second by order",
                             &orders.series,
                             &caption(section, "Cold reads through the page cache.", "order_gain"),
@@ -125,7 +125,7 @@ fn section_block(section: &Section, lines: &[Figure], orders: Option<&BarChart>)
 
 fn line_figure(section: &Section, drawn: &Figure) -> Markup {
     let caption = caption(section, drawn.reading, drawn.sentence);
-    figure(drawn.chart.id, drawn.heading, &drawn.chart.lines, &caption)
+    figure(&drawn.chart.id, drawn.heading, &drawn.chart.lines, &caption)
 }
 
 /// What it means first, then how to read it.

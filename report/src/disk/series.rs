@@ -134,12 +134,13 @@ fn chart(
         .collect();
     let seconds = |t_ns: &u64| t_ns.saturating_sub(start_ns) as f64 / 1e9;
     (!lines.is_empty()).then(|| LineChart {
-        id,
+        id: id.into(),
         x: Scale::Seconds,
         y,
         dots,
         xs: times.keys().map(seconds).collect(),
         lines,
+        marks: Vec::new(),
     })
 }
 

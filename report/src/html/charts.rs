@@ -2,8 +2,10 @@
 //! `web/src/line_chart.ts` and `web/src/bar_chart.ts` read this.
 
 use maud::{Markup, html};
+use seekscope_pattern::{Axis, DensityGrid};
 use serde::Serialize;
 
+use super::points::{Blobs, push_counts};
 use crate::escape::visible;
 
 /// Distinct colours in `web/src/page.css`.
@@ -41,7 +43,7 @@ pub(crate) enum Scale {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LineChart {
     /// Of the figure's element.
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
     pub(crate) x: Scale,
     pub(crate) y: Scale,
     /// Values stand for themselves: no line leads from one to the next.
@@ -49,6 +51,15 @@ pub(crate) struct LineChart {
     /// Ascending.
     pub(crate) xs: Vec<f64>,
     pub(crate) lines: Vec<Line>,
+    /// Moments drawn across the lines.
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// Something that happened at one place of an x axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Mark {
+    pub(crate) x: f64,
+    pub(crate) label: String,
 }
 
 /// One line of a [`LineChart`].
@@ -62,6 +73,9 @@ pub(crate) struct Line {
     pub(crate) values: Vec<Option<f64>>,
     /// Index of the value that is marked as the knee.
     pub(crate) knee: Option<usize>,
+    /// Ends of each bar's interval; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) intervals: Vec<Option<(f64, f64)>>,
 }
 
 impl Line {
@@ -73,6 +87,7 @@ impl Line {
             dashed: index % 2 == 1,
             values,
             knee: None,
+            intervals: Vec::new(),
         }
     }
 }
@@ -81,12 +96,39 @@ impl Line {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct BarChart {
     /// Of the figure's element.
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
     pub(crate) y: Scale,
     /// What stands under each group.
     pub(crate) groups: Vec<String>,
     /// In each group one bar per series.
     pub(crate) series: Vec<Line>,
+}
+
+/// A density of latencies over time, seconds since the run began against the decimal logarithm of ns.
+/// `web/src/heat_map.ts` reads this.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct HeatMap {
+    /// Of the figure's element.
+    pub(crate) id: String,
+    x: Axis,
+    y: Axis,
+    /// The blob with the counts.
+    blob: String,
+}
+
+impl HeatMap {
+    pub(crate) fn new(id: String, grid: &DensityGrid, blobs: &mut Blobs) -> Self {
+        let mut bytes = Vec::with_capacity(grid.counts.len());
+        push_counts(&mut bytes, &grid.counts);
+        // The page's densities are pairs: reads, then writes.
+        bytes.resize(bytes.len() + grid.counts.len(), 0);
+        Self {
+            id,
+            x: grid.x,
+            y: grid.y,
+            blob: blobs.add(&bytes),
+        }
+    }
 }
 
 /// A figure's place: heading, legend for more than one line, and what stands under it.

@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::charts::{BarChart, LineChart};
+use super::charts::{BarChart, HeatMap, LineChart};
 use super::figures::PhaseFigures;
 use super::points::Blobs;
 use crate::escape;
@@ -24,6 +24,7 @@ pub(crate) struct PageData {
     pub(crate) phases: Vec<PhaseFigures>,
     pub(crate) lines: Vec<LineChart>,
     pub(crate) bars: Vec<BarChart>,
+    pub(crate) heats: Vec<HeatMap>,
 }
 
 /// Puts `body` (header and main) and the figures' numbers into a page.

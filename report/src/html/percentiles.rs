@@ -21,7 +21,7 @@ pub(crate) struct Curve<'a> {
 
 /// Draws the curves, each as far as its latencies are enough to speak of a percentile; `None`
 /// when none is long enough.
-pub(crate) fn chart(id: &'static str, curves: &[Curve<'_>]) -> Option<LineChart> {
+pub(crate) fn chart(id: &str, curves: &[Curve<'_>]) -> Option<LineChart> {
     let xs: Vec<f64> = (0..=STEPS_MAX)
         .map(|step| 10f64.powf(f64::from(step) / STEPS_PER_DECADE))
         .collect();
@@ -39,12 +39,13 @@ pub(crate) fn chart(id: &'static str, curves: &[Curve<'_>]) -> Option<LineChart>
         .map(|(index, curve)| Line::numbered(index, curve.label, values(curve)))
         .collect();
     Some(LineChart {
-        id,
+        id: id.into(),
         x: Scale::Percentile,
         y: Scale::LatencyNs,
         dots: false,
         xs: xs.iter().take(longest).copied().collect(),
         lines,
+        marks: Vec::new(),
     })
 }
 

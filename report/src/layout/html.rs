@@ -183,7 +183,7 @@ fn history(lines: &[LineChart]) -> Markup {
         @if let Some(chart) = lines.iter().find(|chart| chart.id == charts::HISTORY) {
             section #history {
                 h2 { "How the order went on" }
-                div.charts { (figure(chart.id, "Sequential share", &chart.lines, &caption)) }
+                div.charts { (figure(&chart.id, "Sequential share", &chart.lines, &caption)) }
             }
         }
     }
@@ -213,7 +213,7 @@ fn distributions(lines: &[LineChart]) -> Markup {
                 h2 { "Runs and gaps" }
                 div.charts {
                     @for ((_, heading, caption), chart) in drawn {
-                        (figure(chart.id, heading, &chart.lines, &html! { (caption) }))
+                        (figure(&chart.id, heading, &chart.lines, &html! { (caption) }))
                     }
                 }
             }

@@ -70,12 +70,13 @@ impl Slices {
 
     fn chart(&self, id: &'static str, y: Scale, lines: Vec<Line>) -> Option<LineChart> {
         (!lines.is_empty()).then(|| LineChart {
-            id,
+            id: id.into(),
             x: Scale::TraceSeconds,
             y,
             dots: false,
             xs: self.middles_s(),
             lines,
+            marks: Vec::new(),
         })
     }
 }
@@ -179,11 +180,12 @@ fn cache(input: &TraceReportInput<'_>) -> Option<LineChart> {
     }
     let ratios = sizes.iter().map(|&size| reuse.miss_ratio(size)).collect();
     Some(LineChart {
-        id: CACHE,
+        id: CACHE.into(),
         x: Scale::BytesLog,
         y: Scale::Share,
         dots: false,
         xs: sizes.iter().map(|&size| size as f64).collect(),
         lines: vec![Line::numbered(0, "missed", ratios)],
+        marks: Vec::new(),
     })
 }

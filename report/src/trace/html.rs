@@ -218,7 +218,7 @@ fn section_block(section: &Section, lines: &[LineChart]) -> Markup {
             @if !drawn.is_empty() {
                 div.charts {
                     @for (heading, caption, chart) in drawn {
-                        (figure(chart.id, heading, &chart.lines, &html! { (caption) }))
+                        (figure(&chart.id, heading, &chart.lines, &html! { (caption) }))
                     }
                 }
             }

@@ -1,0 +1,416 @@
+//! Benchmarks side by side: runs of the same work on different servers or settings, or the variants of
+//! one run.
+//!
+//! Every figure of every side is compared with the first side's. Where both have repetitions, those are
+//! the sample (in pairs where they were interleaved); where each ran once, the seconds of the run are,
+//! drawn anew in blocks. All comparisons together are corrected for their number (see
+//! [`seekscope_stats::holm`]), and where nothing is found it is said how large a difference would have
+//! been.
+
+use std::collections::BTreeSet;
+
+use seekscope_run::{BenchStep, Interval, RunDocument};
+use seekscope_stats::{
+    Estimate, RatioComparison, block_bootstrap, holm, log_ratio, median, paired_log_ratio,
+};
+use serde::Serialize;
+
+use super::figures;
+use super::records::{BenchRecords, Clock, LatencySecond, class_ns};
+
+/// The same data give the same intervals.
+const SEED: u64 = 0x5eed_c0de;
+
+/// One of the sides.
+#[derive(Debug, Clone)]
+pub struct Side<'a> {
+    /// For people: a run directory, a variant.
+    pub label: String,
+    /// Its steps, repetitions included, each with the records of its run.
+    pub steps: Vec<(&'a BenchRecords, &'a BenchStep)>,
+}
+
+impl<'a> Side<'a> {
+    /// All steps of a run.
+    pub fn of_run(label: String, document: &'a RunDocument, records: &'a BenchRecords) -> Self {
+        let steps = document.bench.iter().flat_map(|bench| &bench.steps);
+        Self {
+            label,
+            steps: steps.map(|step| (records, step)).collect(),
+        }
+    }
+}
+
+/// What is compared of an operation, or of a step as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    PerSecond,
+    ServiceP50Ns,
+    ServiceP99Ns,
+    ServiceP999Ns,
+    ResponseP50Ns,
+    ResponseP99Ns,
+    ResponseP999Ns,
+    ClientCpuNsPerOperation,
+    ServerCpuNsPerOperation,
+    WrittenBytesPerOperation,
+    DiskBytes,
+    DiskBytesPerDocument,
+}
+
+/// How it was found out whether sides differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Student's t on the logarithms of interleaved pairs.
+    PairedRepetitions,
+    /// Welch's t on the logarithms of repetitions.
+    Repetitions,
+    /// The moving-block bootstrap over the seconds of one run each.
+    BlockBootstrap,
+}
+
+/// A side against the first one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Against {
+    /// This side's figure over the first's.
+    pub ratio: f64,
+    /// `None` where one measurement each is all there is, and it has no seconds.
+    pub comparison: Option<RatioComparison>,
+    pub method: Option<Method>,
+}
+
+/// One figure of all sides.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// e.g. "ycsb-a", "ycsb-a, load".
+    pub work: String,
+    /// Empty for the step as a whole.
+    pub operation: String,
+    pub measure: Measure,
+    /// One per side: the median of its repetitions.
+    pub values: Vec<Option<f64>>,
+    /// One per side after the first.
+    pub against_first: Vec<Option<Against>>,
+}
+
+/// All figures that at least two sides have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BenchComparison {
+    pub labels: Vec<String>,
+    pub compared: Vec<Compared>,
+}
+
+/// Compares the sides; `interleaved`: repetitions with the same number belong together.
+pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
+    let mut rows: Vec<Row> = Vec::new();
+    for work in works(sides) {
+        let steps: Vec<Steps<'_>> = sides.iter().map(|side| of_work(side, &work)).collect();
+        for operation in operations(&steps) {
+            rows.extend(operation_rows(&work, &operation, &steps, interleaved));
+        }
+        rows.push(throughput_row(&work, &steps, interleaved));
+        rows.extend(WHOLE.iter().map(|(measure, value)| {
+            let samples: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, *value)).collect();
+            Row::new(&work, "", *measure, &samples, interleaved, |_| None)
+        }));
+    }
+    rows.retain(|row| row.values.iter().flatten().count() >= 2);
+    let estimates: Vec<Estimate> = rows.iter().flat_map(Row::estimates).collect();
+    let mut comparisons = holm(&estimates).into_iter();
+    BenchComparison {
+        labels: sides.iter().map(|side| side.label.clone()).collect(),
+        compared: rows
+            .into_iter()
+            .map(|row| row.finish(&mut comparisons))
+            .collect(),
+    }
+}
+
+type Steps<'a> = Vec<(&'a BenchRecords, &'a BenchStep)>;
+type ValueOf = fn(&BenchStep) -> Option<f64>;
+
+const WHOLE: [(Measure, ValueOf); 5] = [
+    (Measure::ClientCpuNsPerOperation, figures::client_cpu_ns),
+    (Measure::ServerCpuNsPerOperation, figures::server_cpu_ns),
+    (Measure::WrittenBytesPerOperation, figures::written_bytes),
+    (Measure::DiskBytes, |step| {
+        step.storage_after
+            .as_ref()
+            .map(|facts| figures::disk_bytes(facts) as f64)
+    }),
+    (Measure::DiskBytesPerDocument, |step| {
+        step.storage_after
+            .as_ref()
+            .and_then(figures::bytes_per_document)
+    }),
+];
+
+/// In the order of the first side.
+fn works(sides: &[Side<'_>]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let all = sides.iter().flat_map(|side| &side.steps);
+    all.map(|(_, step)| figures::work_of(step))
+        .filter(|work| seen.insert(work.clone()))
+        .collect()
+}
+
+fn of_work<'a>(side: &Side<'a>, work: &str) -> Steps<'a> {
+    let all = side.steps.iter().copied();
+    all.filter(|(_, step)| figures::work_of(step) == work)
+        .collect()
+}
+
+fn operations(steps: &[Steps<'_>]) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let all = steps
+        .iter()
+        .flatten()
+        .flat_map(|(_, step)| &step.operations);
+    all.map(|op| op.name.clone())
+        .filter(|name| seen.insert(name.clone()))
+        .collect()
+}
+
+/// Values that are positive, each with its repetition.
+fn samples(steps: &Steps<'_>, value: impl Fn(&BenchStep) -> Option<f64>) -> Vec<(u32, f64)> {
+    let known = steps
+        .iter()
+        .filter_map(|(_, step)| Some((step.repetition, value(step)?)));
+    known.filter(|(_, v)| v.is_finite() && *v > 0.0).collect()
+}
+
+fn operation_rows(work: &str, operation: &str, steps: &[Steps<'_>], interleaved: bool) -> Vec<Row> {
+    let of = |step: &BenchStep| {
+        step.operations
+            .iter()
+            .find(|op| op.name == operation)
+            .cloned()
+    };
+    let has_response = |steps: &Steps<'_>| {
+        !steps.is_empty()
+            && steps
+                .iter()
+                .all(|(_, s)| of(s).is_some_and(|op| op.response.is_some()))
+    };
+    let clock = if steps.iter().all(has_response) {
+        Clock::Response
+    } else {
+        Clock::Service
+    };
+    let rates: Vec<Vec<(u32, f64)>> = (steps.iter())
+        .map(|s| samples(s, |step| of(step).map(|op| op.per_s)))
+        .collect();
+    let mut rows = vec![Row::new(
+        work,
+        operation,
+        Measure::PerSecond,
+        &rates,
+        interleaved,
+        |side| rate_estimate(lone(&steps[side])?, operation, side),
+    )];
+    for (q, service, response) in [
+        (0.5, Measure::ServiceP50Ns, Measure::ResponseP50Ns),
+        (0.99, Measure::ServiceP99Ns, Measure::ResponseP99Ns),
+        (0.999, Measure::ServiceP999Ns, Measure::ResponseP999Ns),
+    ] {
+        let value = |step: &BenchStep| {
+            let operation = of(step)?;
+            let latency = match clock {
+                Clock::Response => operation.response?,
+                Clock::Service => operation.service,
+            };
+            let enough = latency.count as f64 * (1.0 - q) >= 1.0;
+            let ns = if q < 0.9 {
+                latency.p50_ns
+            } else if q < 0.995 {
+                latency.p99_ns
+            } else {
+                latency.p999_ns
+            };
+            enough.then_some(ns as f64)
+        };
+        let values: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, value)).collect();
+        let measure = if clock == Clock::Response {
+            response
+        } else {
+            service
+        };
+        rows.push(Row::new(
+            work,
+            operation,
+            measure,
+            &values,
+            interleaved,
+            |side| quantile_estimate(lone(&steps[side])?, operation, clock, q, side),
+        ));
+    }
+    rows
+}
+
+/// All transactions of a step. Of a lone run its operations tell.
+fn throughput_row(work: &str, steps: &[Steps<'_>], interleaved: bool) -> Row {
+    let rate = |step: &BenchStep| Some(step.throughput_per_s);
+    let rates: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, rate)).collect();
+    Row::new(work, "", Measure::PerSecond, &rates, interleaved, |_| None)
+}
+
+fn lone<'a>(steps: &Steps<'a>) -> Option<(&'a BenchRecords, &'a BenchStep)> {
+    match steps[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// ln of the rate of one run, by its seconds.
+fn rate_estimate(
+    (records, step): (&BenchRecords, &BenchStep),
+    operation: &str,
+    side: usize,
+) -> Option<Estimate> {
+    let from_ns = step.warm_up_ended_ns.unwrap_or(0);
+    let seconds: Vec<&Interval> = (records.intervals_of(&step.name, operation))
+        .filter(|i| i.t_ns >= from_ns && i.duration_ns > 0)
+        .collect();
+    let good = |i: &Interval| i.count.saturating_sub(i.errors) as f64;
+    let rates: Vec<f64> = seconds
+        .iter()
+        .map(|i| good(i) / i.duration_ns as f64)
+        .collect();
+    block_bootstrap(&rates, SEED + side as u64, |indexes| {
+        let done: f64 = indexes.iter().map(|&i| good(seconds[i])).sum();
+        let time: f64 = indexes.iter().map(|&i| seconds[i].duration_ns as f64).sum();
+        (done > 0.0).then(|| (done / time).ln())
+    })
+}
+
+/// ln of a latency quantile of one run, by its seconds.
+fn quantile_estimate(
+    (records, step): (&BenchRecords, &BenchStep),
+    operation: &str,
+    clock: Clock,
+    q: f64,
+    side: usize,
+) -> Option<Estimate> {
+    let from_ns = step.warm_up_ended_ns.unwrap_or(0);
+    let seconds: Vec<&LatencySecond> = (records.seconds(&step.name, operation, clock).iter())
+        .filter(|second| second.counts_from(from_ns))
+        .collect();
+    // What decides how seconds hang together is how slow each was.
+    let slowness: Vec<f64> = seconds
+        .iter()
+        .map(|s| quantile_of(&[s], q).unwrap_or(0.0))
+        .collect();
+    let mut drawn: Vec<&LatencySecond> = Vec::with_capacity(seconds.len());
+    block_bootstrap(&slowness, SEED + side as u64, |indexes| {
+        drawn.clear();
+        drawn.extend(indexes.iter().map(|&i| seconds[i]));
+        quantile_of(&drawn, q).map(f64::ln)
+    })
+}
+
+/// A quantile of seconds together, ns.
+fn quantile_of(seconds: &[&LatencySecond], q: f64) -> Option<f64> {
+    let highest = seconds
+        .iter()
+        .filter_map(|s| s.classes().last())
+        .map(|c| c.0)
+        .max()?;
+    let mut counts = vec![0u64; usize::from(highest) + 1];
+    for (class, count) in seconds.iter().flat_map(|s| s.classes()) {
+        counts[usize::from(*class)] += u64::from(*count);
+    }
+    let wanted = q * counts.iter().sum::<u64>() as f64;
+    let mut seen = 0;
+    let class = counts.iter().position(|count| {
+        seen += count;
+        seen as f64 >= wanted
+    })?;
+    u16::try_from(class).ok().map(class_ns)
+}
+
+/// A figure before it is known how many there are.
+struct Row {
+    work: String,
+    operation: String,
+    measure: Measure,
+    values: Vec<Option<f64>>,
+    /// ln of each side's over the first's.
+    log_ratios: Vec<Option<(Estimate, Method)>>,
+}
+
+impl Row {
+    fn new(
+        work: &str,
+        operation: &str,
+        measure: Measure,
+        samples: &[Vec<(u32, f64)>],
+        interleaved: bool,
+        of_lone_run: impl Fn(usize) -> Option<Estimate>,
+    ) -> Self {
+        let plain = |samples: &[(u32, f64)]| samples.iter().map(|s| s.1).collect::<Vec<f64>>();
+        let first = samples.first().map_or(&[][..], Vec::as_slice);
+        let log_ratios = (1..samples.len()).map(|side| {
+            let other = &samples[side];
+            if first.len() >= 2 && other.len() >= 2 {
+                let pairs = interleaved.then(|| paired(first, other)).flatten();
+                let paired = pairs.and_then(|pairs| paired_log_ratio(&pairs));
+                return match paired {
+                    Some(estimate) => Some((estimate, Method::PairedRepetitions)),
+                    None => {
+                        log_ratio(&plain(first), &plain(other)).map(|e| (e, Method::Repetitions))
+                    }
+                };
+            }
+            let estimate = of_lone_run(side)?.minus(&of_lone_run(0)?);
+            Some((estimate, Method::BlockBootstrap))
+        });
+        Self {
+            work: work.into(),
+            operation: operation.into(),
+            measure,
+            values: samples.iter().map(|s| median(&plain(s))).collect(),
+            log_ratios: log_ratios.collect(),
+        }
+    }
+
+    fn estimates(&self) -> impl Iterator<Item = Estimate> {
+        self.log_ratios
+            .iter()
+            .flatten()
+            .map(|(estimate, _)| *estimate)
+    }
+
+    fn finish(self, comparisons: &mut impl Iterator<Item = RatioComparison>) -> Compared {
+        let first = self.values.first().copied().flatten();
+        let against = self.log_ratios.iter().zip(self.values.iter().skip(1));
+        let against_first = against.map(|(found, value)| {
+            // Taken in the order in which they were given, whether a ratio is shown or not.
+            let comparison = found.and_then(|_| comparisons.next());
+            Some(Against {
+                ratio: (*value)? / first?,
+                comparison,
+                method: found.map(|(_, method)| method),
+            })
+        });
+        let against_first = against_first.collect();
+        Compared {
+            work: self.work,
+            operation: self.operation,
+            measure: self.measure,
+            values: self.values,
+            against_first,
+        }
+    }
+}
+
+/// Repetitions with the same number; `None` of fewer than two.
+fn paired(a: &[(u32, f64)], b: &[(u32, f64)]) -> Option<Vec<(f64, f64)>> {
+    let of = |(number, value): &(u32, f64)| {
+        let partner = b.iter().find(|(other, _)| other == number)?;
+        Some((*value, partner.1))
+    };
+    let pairs: Vec<(f64, f64)> = a.iter().filter_map(of).collect();
+    (pairs.len() >= 2).then_some(pairs)
+}

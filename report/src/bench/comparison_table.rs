@@ -1,0 +1,183 @@
+//! A comparison as a table, and in words.
+
+use seekscope_run::units::{format_bytes, format_ns};
+
+use super::comparison::{Against, BenchComparison, Compared, Measure};
+use crate::numbers::{format_number, format_rate, format_share, whole};
+use crate::table::{Cell, Table};
+use crate::terminal::visible;
+use crate::text::{table_text, wrapped};
+
+const NOTHING: &str = "–";
+/// Sides are called by letters, so that long names do not widen a table.
+const SIDES: [(&str, &str); 8] = [
+    ("A", ""),
+    ("B", "B / A"),
+    ("C", "C / A"),
+    ("D", "D / A"),
+    ("E", "E / A"),
+    ("F", "F / A"),
+    ("G", "G / A"),
+    ("H", "H / A"),
+];
+/// As many sides as can be told apart.
+pub const SIDES_MAX: usize = SIDES.len();
+
+/// Renders it, `width` characters wide: which letter is what (`labels` may say more than the comparison's
+/// own), `notes` that must be read first, then the figures.
+pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width: u16) -> String {
+    let mut text = String::new();
+    for (label, (letter, _)) in comparison.labels.iter().zip(SIDES) {
+        text += &wrapped(&format!("{letter}: {label}"), width, "");
+        text.push('\n');
+    }
+    for note in notes {
+        text += &wrapped(note, width, "");
+        text.push('\n');
+    }
+    text.push('\n');
+    match table(comparison) {
+        Some(numbers) => text += &table_text(&numbers, width),
+        None => text += "They have nothing in common that could be compared.",
+    }
+    text += "\n\n";
+    for sentence in sentences(comparison) {
+        text += &wrapped(&sentence, width, "");
+        text.push('\n');
+    }
+    visible(text.trim_end()) + "\n"
+}
+
+/// A row for each figure: every side's value, and its ratio to the first side's.
+pub(super) fn table(comparison: &BenchComparison) -> Option<Table> {
+    let sides = comparison.labels.len().min(SIDES_MAX);
+    let mut columns = vec!["figure"];
+    for (index, (letter, ratio)) in SIDES.iter().enumerate().take(sides) {
+        columns.push(letter);
+        if index > 0 {
+            columns.push(ratio);
+        }
+    }
+    let mut table = Table::new(1, &columns);
+    let mut group = String::new();
+    for compared in &comparison.compared {
+        let heading = heading(compared);
+        if heading != group {
+            table.group(heading.clone());
+            group = heading;
+        }
+        table.row(row(compared, sides));
+    }
+    table.or_nothing()
+}
+
+fn heading(compared: &Compared) -> String {
+    match compared.operation.as_str() {
+        "" => format!("{}: cost", compared.work),
+        operation => format!("{}: {operation}", compared.work),
+    }
+}
+
+fn row(compared: &Compared, sides: usize) -> Vec<Cell> {
+    let mut cells: Vec<Cell> = vec![format!("  {}", name(compared.measure)).into()];
+    for side in 0..sides {
+        let value = compared.values.get(side).copied().flatten();
+        cells.push(Cell::or(
+            value.map(|v| value_text(compared.measure, v)),
+            NOTHING,
+        ));
+        if let Some(index) = side.checked_sub(1) {
+            let against = compared.against_first.get(index).copied().flatten();
+            cells.push(Cell::or(against.as_ref().map(ratio_text), NOTHING));
+        }
+    }
+    cells
+}
+
+/// `1.20 (1.17 to 1.23)`, or that none was seen.
+fn ratio_text(against: &Against) -> String {
+    match &against.comparison {
+        None => format_number(against.ratio),
+        Some(c) if c.differs => {
+            format!("{:.3} ({:.3} to {:.3})", against.ratio, c.low, c.high)
+        }
+        Some(c) => format!("none > {}", format_share(c.detectable)),
+    }
+}
+
+fn name(measure: Measure) -> &'static str {
+    match measure {
+        Measure::PerSecond => "per second",
+        Measure::ServiceP50Ns => "service p50",
+        Measure::ServiceP99Ns => "service p99",
+        Measure::ServiceP999Ns => "service p99.9",
+        Measure::ResponseP50Ns => "response p50",
+        Measure::ResponseP99Ns => "response p99",
+        Measure::ResponseP999Ns => "response p99.9",
+        Measure::ClientCpuNsPerOperation => "client CPU/op",
+        Measure::ServerCpuNsPerOperation => "server CPU/op",
+        Measure::WrittenBytesPerOperation => "written/op",
+        Measure::DiskBytes => "size on disk",
+        Measure::DiskBytesPerDocument => "on disk/document",
+    }
+}
+
+fn value_text(measure: Measure, value: f64) -> String {
+    match measure {
+        Measure::PerSecond => format_rate(value),
+        Measure::WrittenBytesPerOperation | Measure::DiskBytes | Measure::DiskBytesPerDocument => {
+            format_bytes(whole(value))
+        }
+        _ => format_ns(whole(value)),
+    }
+}
+
+/// What the rates say: differences, and how large one could be hidden.
+pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
+    let rates = comparison
+        .compared
+        .iter()
+        .filter(|c| c.measure == Measure::PerSecond);
+    let mut said: Vec<String> = Vec::new();
+    for compared in rates {
+        for (index, against) in compared.against_first.iter().enumerate() {
+            let letter = SIDES.get(index + 1).map_or("another", |(letter, _)| letter);
+            let Some(comparison) = against.as_ref().and_then(|a| a.comparison) else {
+                continue;
+            };
+            let what = format!("{}, {}", compared.work, compared.operation);
+            let ratio = against.as_ref().map_or(1.0, |a| a.ratio);
+            said.push(if comparison.differs {
+                let word = if ratio > 1.0 { "more" } else { "fewer" };
+                format!(
+                    "{what}: {letter} does {} {word} per second than A (95 % interval of the ratio: {:.3} to \
+                     {:.3}).",
+                    format_share((ratio - 1.0).abs()),
+                    comparison.low,
+                    comparison.high
+                )
+            } else {
+                format!(
+                    "{what}: no detectable difference between A and {letter} above {}.",
+                    format_share(comparison.detectable)
+                )
+            });
+        }
+    }
+    if comparison.compared.iter().any(is_tested) {
+        said.push(
+            "Differences are corrected for the number of comparisons (Holm); \"none >\": none was seen, and one \
+             larger than that would have been in four cases of five."
+                .into(),
+        );
+    }
+    said
+}
+
+fn is_tested(compared: &Compared) -> bool {
+    compared
+        .against_first
+        .iter()
+        .flatten()
+        .any(|a| a.comparison.is_some())
+}

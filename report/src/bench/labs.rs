@@ -1,0 +1,195 @@
+//! Index builds and schema labs as tables.
+
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{BenchIndexBuild, SchemaShape};
+use seekscope_stats::median;
+
+use super::BenchReportInput;
+use crate::numbers::{format_rate, format_times, whole};
+use crate::table::{Cell, Table};
+
+const NOTHING: &str = "–";
+
+/// A row for each build.
+pub(super) fn index_builds(input: &BenchReportInput<'_>) -> Option<Table> {
+    let builds = &input.measurement()?.index_builds;
+    let mut table = Table::new(
+        1,
+        &[
+            "index",
+            "documents",
+            "time",
+            "keys/s",
+            "size",
+            "server memory",
+            "temp files",
+            "read",
+            "written",
+            "p99 before",
+            "during",
+            "after",
+            "verified",
+        ],
+    );
+    for build in builds {
+        table.row(build_row(build));
+    }
+    table.or_nothing()
+}
+
+fn build_row(build: &BenchIndexBuild) -> Vec<Cell> {
+    let name = match build.repetition {
+        0 | 1 => format!("{} {}", build.kind, build.keys),
+        n => format!("{} {} #{n}", build.kind, build.keys),
+    };
+    if let Some(why) = &build.failure {
+        let mut cells: Vec<Cell> = vec![format!("{name}: {why}").into()];
+        cells.resize(13, Cell::Missing(""));
+        return cells;
+    }
+    let bytes = |value: Option<u64>| Cell::or(value.map(format_bytes), NOTHING);
+    let p99 = |index: usize| {
+        Cell::or(
+            build.foreground_p99_ns.map(|all| format_ns(all[index])),
+            NOTHING,
+        )
+    };
+    vec![
+        name.into(),
+        format_count(build.documents).into(),
+        format_ns(build.elapsed_ns).into(),
+        format_rate(build.keys_per_s).into(),
+        bytes(build.index_bytes),
+        bytes(build.server_rss_bytes),
+        bytes(build.temp_bytes),
+        bytes(build.read_bytes),
+        bytes(build.write_bytes),
+        p99(0),
+        p99(1),
+        p99(2),
+        Cell::or(
+            build.verified.map(|v| if v { "yes" } else { "NO" }.into()),
+            NOTHING,
+        ),
+    ]
+}
+
+/// `one document per sample, {"metric":1}, pre-allocated`.
+pub(super) fn shape_name(shape: &SchemaShape) -> String {
+    let index = match shape.index.as_str() {
+        "" => String::new(),
+        index => format!(", {index}"),
+    };
+    let allocated = if shape.preallocated {
+        ", pre-allocated"
+    } else {
+        ""
+    };
+    format!("{}{index}{allocated}", shape.name)
+}
+
+/// The shapes of a schema lab beside one another.
+pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        1,
+        &[
+            "shape",
+            "samples",
+            "insert/s",
+            "cold year",
+            "reads/query",
+            "bytes/query",
+            "documents",
+            "data",
+            "indexes",
+            "disk B/sample",
+        ],
+    );
+    for shape in &input.measurement()?.shapes {
+        let year: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();
+        let storage = &shape.storage;
+        let on_disk = storage.storage_bytes.saturating_add(storage.index_bytes);
+        let per_sample = (shape.samples > 0).then(|| on_disk as f64 / shape.samples as f64);
+        table.row([
+            shape_name(shape).into(),
+            format_count(shape.samples).into(),
+            Cell::or(insert_per_s(shape).map(format_rate), NOTHING),
+            Cell::or(median(&year).map(|ns| format_ns(whole(ns))), NOTHING),
+            Cell::or(shape.reads_per_query.map(format_rate), NOTHING),
+            Cell::or(
+                shape.read_bytes_per_query.map(|b| format_bytes(whole(b))),
+                NOTHING,
+            ),
+            format_count(storage.documents).into(),
+            format_bytes(storage.storage_bytes).into(),
+            format_bytes(storage.index_bytes).into(),
+            Cell::or(per_sample.map(format_rate), NOTHING),
+        ]);
+    }
+    table.or_nothing()
+}
+
+/// Samples per second over all of the growth: samples over the time they took.
+pub(super) fn insert_per_s(shape: &SchemaShape) -> Option<f64> {
+    let mut seconds = 0.0;
+    let mut before = 0;
+    for &(samples, per_s) in &shape.insert_per_s {
+        if per_s > 0.0 {
+            seconds += samples.saturating_sub(before) as f64 / per_s;
+        }
+        before = samples;
+    }
+    (seconds > 0.0).then(|| before as f64 / seconds)
+}
+
+/// How the insert rate went on while the data grew: first, middle and last part.
+pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(1, &["insert rate over growth", "first", "middle", "last"]);
+    for shape in &input.measurement()?.shapes {
+        let rates = &shape.insert_per_s;
+        if rates.len() >= 3 {
+            let at = |i: usize| format_rate(rates[i].1).into();
+            table.row([
+                shape_name(shape).into(),
+                at(0),
+                at(rates.len() / 2),
+                at(rates.len() - 1),
+            ]);
+        }
+    }
+    table.or_nothing()
+}
+
+/// What published experiments found, beside what was found here.
+pub(super) fn experiments(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        2,
+        &[
+            "experiment",
+            "compared",
+            "before",
+            "after",
+            "ratio",
+            "published",
+        ],
+    );
+    for experiment in &input.measurement()?.experiments {
+        let value = |value: f64| match experiment.unit.as_str() {
+            "ns" => format_ns(whole(value)),
+            unit => format!("{} {unit}", format_rate(value)),
+        };
+        let name = match experiment.disk.as_str() {
+            "" => experiment.name.clone(),
+            disk => format!("{} ({disk})", experiment.name),
+        };
+        table.row([
+            name.into(),
+            experiment.compared.as_str().into(),
+            value(experiment.before).into(),
+            value(experiment.after).into(),
+            format_times(experiment.ratio).into(),
+            format_times(experiment.published_ratio).into(),
+        ]);
+    }
+    table.or_nothing()
+}

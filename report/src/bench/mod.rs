@@ -1,0 +1,44 @@
+//! Reports of benchmarks: what a server did, how long it took, and at what cost.
+//!
+//! Read [`records`] first (what a run directory holds), then `figures` (numbers derived from a step),
+//! `tables` and `sentences` (what terminal and page both show). [`comparison`] sets runs side by side.
+
+mod charts;
+pub mod comparison;
+mod comparison_table;
+mod figures;
+mod heat;
+mod html;
+mod labs;
+mod marks;
+pub mod records;
+mod sentences;
+mod tables;
+mod terminal;
+mod tracks;
+mod variants;
+
+use seekscope_run::{BenchMeasurement, BenchStep, RunDocument};
+
+pub use comparison_table::{SIDES_MAX, comparison_terminal};
+pub use html::html;
+pub use records::BenchRecords;
+pub use terminal::terminal;
+
+/// Everything the report of a benchmark is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct BenchReportInput<'a> {
+    pub document: &'a RunDocument,
+    pub records: &'a BenchRecords,
+}
+
+impl<'a> BenchReportInput<'a> {
+    /// What was measured; `None` for a run that ended before anything was.
+    pub(crate) fn measurement(&self) -> Option<&'a BenchMeasurement> {
+        self.document.bench.as_ref()
+    }
+
+    pub(crate) fn steps(&self) -> &'a [BenchStep] {
+        self.measurement().map_or(&[], |m| &m.steps)
+    }
+}

@@ -1,0 +1,214 @@
+//! What is said of a benchmark and its steps, in words.
+
+use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::{
+    Arrivals, BenchMeasurement, BenchStep, ClientKind, Outcome, RunDocument, Verification,
+};
+
+use crate::numbers::{format_rate, format_share};
+
+const PROBE: &str = "probe";
+
+/// One word for how far the figures may be believed, for style sheets and scripts.
+pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
+    if !invalid(document).is_empty() {
+        return "invalid";
+    }
+    crate::wording::outcome_word(document)
+}
+
+/// Why steps are not to be believed, each with its step.
+fn invalid(document: &RunDocument) -> Vec<String> {
+    let steps = document.bench.iter().flat_map(|bench| &bench.steps);
+    // Probes of a search are meant to find what is too much.
+    steps
+        .filter(|step| step.kind != PROBE)
+        .flat_map(|step| {
+            step.invalid
+                .iter()
+                .map(move |why| format!("{}: {why}", step.name))
+        })
+        .collect()
+}
+
+/// What must be known before any figure is believed.
+pub(crate) fn verdict(document: &RunDocument) -> String {
+    let reason = || {
+        document
+            .outcome_reason
+            .clone()
+            .unwrap_or_else(|| "no reason was recorded".into())
+    };
+    let invalid = invalid(document);
+    if !invalid.is_empty() {
+        return format!("INVALID: {}.", invalid.join("; "));
+    }
+    let first = match document.outcome {
+        Outcome::Invalid => format!("INVALID: {}.", reason()),
+        Outcome::Failed => format!("FAILED: {}.", reason()),
+        Outcome::Partial => {
+            format!(
+                "Partial ({}): what is here is true, but not all of it is here.",
+                reason()
+            )
+        }
+        Outcome::Ok => "OK: everything asked for was measured.".to_string(),
+    };
+    let mut sentences = vec![first];
+    sentences.extend(document.bench.as_ref().and_then(doubts));
+    sentences.join(" ")
+}
+
+/// What does not make a run invalid, but must not be overlooked.
+fn doubts(bench: &BenchMeasurement) -> Option<String> {
+    let steps = &bench.steps;
+    let failures: u64 = steps
+        .iter()
+        .flat_map(|step| &step.failures)
+        .fold(0, |sum, (_, _, count, _)| sum.saturating_add(*count));
+    let unsteady: Vec<&str> = steps
+        .iter()
+        .filter(|step| step.steady.as_ref().is_some_and(|s| !s.steady))
+        .map(|step| step.name.as_str())
+        .collect();
+    let lost = steps
+        .iter()
+        .any(|step| step.verification.as_ref().is_some_and(|v| !v.holds()));
+    let mut said = Vec::new();
+    if lost {
+        said.push("Acknowledged writes are not all there (see verification).".to_string());
+    }
+    if failures > 0 {
+        said.push(format!("{} operations failed.", format_count(failures)));
+    }
+    if !unsteady.is_empty() {
+        said.push(format!("Not steady: {}.", unsteady.join(", ")));
+    }
+    (!said.is_empty()).then(|| said.join(" "))
+}
+
+/// What was run, in one line.
+pub(crate) fn headline(bench: &BenchMeasurement) -> String {
+    let edition = match bench.edition.as_str() {
+        "" => String::new(),
+        edition => format!(", edition {edition}"),
+    };
+    format!("{}{edition}", bench.workload)
+}
+
+/// How operations were started, by its name.
+pub(crate) fn arrivals(arrivals: &Arrivals) -> String {
+    match arrivals {
+        Arrivals::Closed => "closed loop".into(),
+        Arrivals::Constant { per_s } => {
+            format!("open loop, {}/s at even distances", format_rate(*per_s))
+        }
+        Arrivals::Poisson { per_s } => {
+            format!("open loop, Poisson arrivals at {}/s", format_rate(*per_s))
+        }
+        Arrivals::Ramp {
+            from_per_s,
+            to_per_s,
+        } => format!(
+            "open loop, from {} to {}/s",
+            format_rate(*from_per_s),
+            format_rate(*to_per_s)
+        ),
+        Arrivals::Replayed { file } => format!("open loop, arrivals recorded in {file}"),
+    }
+}
+
+pub(crate) fn client(kind: ClientKind) -> &'static str {
+    match kind {
+        ClientKind::Raw => "raw",
+        ClientKind::Driver => "driver",
+        ClientKind::Cql => "cql",
+    }
+}
+
+/// What is said of a step under its numbers.
+pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
+    let is_open = step.arrivals != Arrivals::Closed;
+    let mut said = vec![format!(
+        "{}: {}, {} in flight at most, {} client.",
+        step.name,
+        arrivals(&step.arrivals),
+        format_count(u64::from(step.in_flight)),
+        client(step.client)
+    )];
+    said.extend(step.invalid.iter().map(|why| format!("INVALID: {why}.")));
+    if let Some(ended_ns) = step.warm_up_ended_ns {
+        let warm_up_ns = ended_ns.saturating_sub(step.started_ns);
+        said.push(format!("Warm-up of {} left out.", format_ns(warm_up_ns)));
+    }
+    if let Some(steady) = &step.steady {
+        let word = if steady.steady {
+            "Steady"
+        } else {
+            "Not steady"
+        };
+        said.push(format!("{word}: {}.", steady.how));
+    }
+    if is_open {
+        said.push(format!(
+            "The generator itself was late by {} (p99), {} at most; {} due operations were not sent at the end.",
+            format_ns(step.lag.p99_ns),
+            format_ns(step.lag.max_ns),
+            format_count(step.backlog_at_end)
+        ));
+    }
+    said.extend(step.verification.as_ref().map(verification));
+    said
+}
+
+/// Were acknowledged writes there?
+pub(crate) fn verification(v: &Verification) -> String {
+    let word = if v.holds() {
+        "Verified"
+    } else {
+        "VERIFICATION FAILED"
+    };
+    let mut text = format!(
+        "{word}: {} documents expected, {} counted",
+        format_count(v.expected),
+        format_count(v.counted)
+    );
+    if v.sampled > 0 {
+        text += &format!(
+            "; of {} read back {} missing and {} different",
+            format_count(v.sampled),
+            format_count(v.missing),
+            format_count(v.different)
+        );
+    }
+    if v.in_doubt > 0 {
+        text += &format!(
+            "; {} writes without an answer may be there or not",
+            format_count(v.in_doubt)
+        );
+    }
+    text + "."
+}
+
+/// The search for a maximum, in words.
+pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
+    match saturation.maximum_per_s {
+        Some(per_s) => format!(
+            "Maximum with {}: {} operations per second, {}.",
+            saturation.objective,
+            format_rate(per_s),
+            if saturation.confirmed {
+                "held in a longer step"
+            } else {
+                "not confirmed by a longer step"
+            }
+        ),
+        None => format!("No load that was tried met {}.", saturation.objective),
+    }
+}
+
+/// How wide an interval is: `± 2.1 %`.
+pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String> {
+    let (low, high) = interval?;
+    (value > 0.0 && high >= low).then(|| format!("± {}", format_share((high - low) / 2.0 / value)))
+}

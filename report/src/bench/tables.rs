@@ -1,0 +1,206 @@
+//! The numbers of steps as tables.
+
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{BenchStep, LatencySummary, OperationResult};
+
+use super::{BenchReportInput, figures, sentences};
+use crate::numbers::{format_rate, format_times, whole};
+use crate::table::{Cell, Table};
+
+const NOTHING: &str = "–";
+
+/// Latencies of which fewer are known say nothing about a percentile beyond.
+fn supported(latency: &LatencySummary, one_in: u64, ns: u64) -> Cell {
+    Cell::or((latency.count >= one_in).then(|| format_ns(ns)), NOTHING)
+}
+
+fn latency_cells(latency: &LatencySummary) -> [Cell; 4] {
+    [
+        supported(latency, 1, latency.p50_ns),
+        supported(latency, 100, latency.p99_ns),
+        supported(latency, 1000, latency.p999_ns),
+        supported(latency, 1, latency.max_ns),
+    ]
+}
+
+/// `run (ycsb-a, lz4, repetition 2)`.
+pub(super) fn step_name(step: &BenchStep) -> String {
+    let mut facts = Vec::new();
+    if !step.workload.is_empty() && step.workload != step.name {
+        facts.push(step.workload.clone());
+    }
+    if !step.variant.is_empty() {
+        facts.push(step.variant.clone());
+    }
+    if step.repetition > 1 {
+        facts.push(format!("repetition {}", step.repetition));
+    }
+    match facts.is_empty() {
+        true => step.name.clone(),
+        false => format!("{} ({})", step.name, facts.join(", ")),
+    }
+}
+
+/// Rates and latencies, a group for each step.
+pub(super) fn operations<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
+    let mut table = Table::new(
+        1,
+        &[
+            "operation",
+            "count",
+            "errors",
+            "per second",
+            "95 %",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+        ],
+    );
+    for step in steps {
+        table.group(step_name(step));
+        for operation in &step.operations {
+            operation_rows(&mut table, operation);
+        }
+    }
+    table.or_nothing()
+}
+
+fn operation_rows(table: &mut Table, operation: &OperationResult) {
+    let interval = sentences::margin(operation.per_s, operation.per_s_interval);
+    let cells = [
+        format!("  {}", operation.name).into(),
+        format_count(operation.count).into(),
+        format_count(operation.errors).into(),
+        format_rate(operation.per_s).into(),
+        Cell::or(interval, NOTHING),
+    ];
+    table.row(cells.into_iter().chain(latency_cells(&operation.service)));
+    if let Some(response) = &operation.response {
+        let blank = std::iter::repeat_n(Cell::Missing(""), 4);
+        let name = std::iter::once("    response".into());
+        table.row(name.chain(blank).chain(latency_cells(response)));
+    }
+}
+
+/// What each step cost client, server and disk.
+pub(super) fn costs<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
+    let mut table = Table::new(
+        2,
+        &[
+            "per operation",
+            "client",
+            "client CPU",
+            "server CPU",
+            "read",
+            "written",
+            "write ampl.",
+        ],
+    );
+    let ns = |value: Option<f64>| Cell::or(value.map(|v| format_ns(whole(v))), NOTHING);
+    let bytes = |value: Option<f64>| Cell::or(value.map(|v| format_bytes(whole(v))), NOTHING);
+    for step in steps {
+        table.row([
+            step_name(step).into(),
+            sentences::client(step.client).into(),
+            ns(figures::client_cpu_ns(step)),
+            ns(figures::server_cpu_ns(step)),
+            bytes(figures::read_bytes(step)),
+            bytes(figures::written_bytes(step)),
+            Cell::or(
+                figures::write_amplification(step).map(format_times),
+                NOTHING,
+            ),
+        ]);
+    }
+    table.or_nothing()
+}
+
+/// What the data take after each step that knows.
+pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
+    let mut table = Table::new(
+        1,
+        &[
+            "after",
+            "documents",
+            "BSON",
+            "data files",
+            "indexes",
+            "on disk/document",
+        ],
+    );
+    for step in steps {
+        let Some(facts) = &step.storage_after else {
+            continue;
+        };
+        let per_document = figures::bytes_per_document(facts);
+        table.row([
+            step_name(step).into(),
+            format_count(facts.documents).into(),
+            format_bytes(facts.data_bytes).into(),
+            format_bytes(facts.storage_bytes).into(),
+            format_bytes(facts.index_bytes).into(),
+            Cell::or(per_document.map(|b| format_bytes(whole(b))), NOTHING),
+        ]);
+    }
+    table.or_nothing()
+}
+
+/// Failures by name, with the first message of each.
+pub(super) fn failures<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
+    let mut table = Table::new(
+        5,
+        &["step", "operation", "failure", "count", "first message"],
+    );
+    for step in steps {
+        for (operation, name, count, message) in &step.failures {
+            table.row([
+                step_name(step).into(),
+                operation.as_str().into(),
+                name.as_str().into(),
+                format_count(*count).into(),
+                message.as_str().into(),
+            ]);
+        }
+    }
+    table.or_nothing()
+}
+
+/// The loads that were tried in a search for the maximum.
+pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<Table> {
+    let saturation = input.measurement()?.saturation.as_ref()?;
+    let mut table = Table::new(
+        1,
+        &[
+            "offered/s",
+            "achieved/s",
+            "p50",
+            "p99",
+            "p99.9",
+            "max",
+            "server CPU/op",
+            "verdict",
+        ],
+    );
+    for point in &saturation.points {
+        let cpu = point.server_cpu_ns_per_operation;
+        let verdict = match point.missed.is_empty() {
+            true => "met".to_string(),
+            false => point.missed.join("; "),
+        };
+        let head = [
+            format_rate(point.offered_per_s).into(),
+            format_rate(point.achieved_per_s).into(),
+        ];
+        let tail = [
+            Cell::or(cpu.map(|ns| format_ns(whole(ns))), NOTHING),
+            verdict.into(),
+        ];
+        table.row(
+            head.into_iter()
+                .chain(latency_cells(&point.response))
+                .chain(tail),
+        );
+    }
+    table.or_nothing()
+}

@@ -1,0 +1,198 @@
+//! What server and host did meanwhile: counters on the same time axis as the operations.
+
+use std::collections::BTreeMap;
+
+use seekscope_run::{BenchStep, CounterSample};
+
+use super::BenchReportInput;
+use super::charts::{Figure, Points, over_time};
+use super::marks::{self, Span};
+use crate::html::charts::Scale;
+
+/// How a counter becomes a value.
+#[derive(Debug, Clone, Copy)]
+enum Reading {
+    /// As it is.
+    Gauge,
+    /// Its growth per second, times this.
+    PerSecond(f64),
+}
+
+use Reading::{Gauge, PerSecond};
+
+struct Track {
+    id: &'static str,
+    heading: &'static str,
+    caption: &'static str,
+    y: Scale,
+    /// (label, source, ends of names, reading): the first name that is there.
+    lines: &'static [(&'static str, &'static str, &'static [&'static str], Reading)],
+}
+
+const TRACKS: [Track; 5] = [
+    Track {
+        id: "cache",
+        heading: "The server's cache",
+        caption: "What it holds, and what of it is not yet on disk.",
+        y: Scale::Bytes,
+        lines: &[
+            (
+                "in the cache",
+                "serverStatus",
+                &["cache.bytes currently in the cache"],
+                Gauge,
+            ),
+            (
+                "dirty",
+                "serverStatus",
+                &["cache.tracked dirty bytes in the cache"],
+                Gauge,
+            ),
+        ],
+    },
+    Track {
+        id: "cpu",
+        heading: "CPUs in use",
+        caption: "CPU time per second: 1 is one CPU, all the time.",
+        y: Scale::Count,
+        lines: &[
+            ("server", "process", &["cpu_ns"], PerSecond(1e-9)),
+            ("client", "client", &["cpu_ns"], PerSecond(1e-9)),
+        ],
+    },
+    Track {
+        id: "disk",
+        heading: "Bytes per second to and from the disk",
+        caption: "Of the server's process, and of the whole device, others' included.",
+        y: Scale::Bytes,
+        lines: &[
+            ("server reads", "process", &["read_bytes"], PerSecond(1.0)),
+            ("server writes", "process", &["write_bytes"], PerSecond(1.0)),
+            ("device reads", "diskstats", &["read_bytes"], PerSecond(1.0)),
+            (
+                "device writes",
+                "diskstats",
+                &["write_bytes", "written_bytes"],
+                PerSecond(1.0),
+            ),
+        ],
+    },
+    Track {
+        id: "queues",
+        heading: "Operations inside the server",
+        caption: "Tickets in use, and operations that wait for one or for a lock.",
+        y: Scale::Count,
+        lines: &[
+            (
+                "reading",
+                "serverStatus",
+                &["concurrentTransactions.read.out", "execution.read.out"],
+                Gauge,
+            ),
+            (
+                "writing",
+                "serverStatus",
+                &["concurrentTransactions.write.out", "execution.write.out"],
+                Gauge,
+            ),
+            (
+                "readers waiting",
+                "serverStatus",
+                &["globalLock.currentQueue.readers"],
+                Gauge,
+            ),
+            (
+                "writers waiting",
+                "serverStatus",
+                &["globalLock.currentQueue.writers"],
+                Gauge,
+            ),
+        ],
+    },
+    Track {
+        id: "pressure",
+        heading: "Time in which some task of the host waited",
+        caption: "Share of each second, by the kernel's pressure-stall counters.",
+        y: Scale::Share,
+        lines: &[
+            (
+                "for the disk",
+                "pressure",
+                &["io.some_us", "io.some.total_us", "io.some"],
+                PerSecond(1e-6),
+            ),
+            (
+                "for a CPU",
+                "pressure",
+                &["cpu.some_us", "cpu.some.total_us", "cpu.some"],
+                PerSecond(1e-6),
+            ),
+        ],
+    },
+];
+
+/// The tracks of which the run knows something.
+pub(super) fn of_step(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Vec<Figure> {
+    let span = Span::of(input, step);
+    let mut series: BTreeMap<(&str, &str), Vec<&CounterSample>> = BTreeMap::new();
+    for sample in span.samples(&input.records.counters) {
+        series
+            .entry((&sample.source, &sample.name))
+            .or_default()
+            .push(sample);
+    }
+    TRACKS
+        .iter()
+        .filter_map(|track| {
+            let lines = track
+                .lines
+                .iter()
+                .filter_map(|(label, source, ends, reading)| {
+                    let samples = ends.iter().find_map(|end| find(&series, source, end))?;
+                    Some(((*label).to_string(), read(samples, *reading)))
+                });
+            let chart = over_time(
+                format!("chart-{index}-{}", track.id),
+                track.y,
+                span,
+                lines.collect(),
+                marks::of_step(input, step),
+            )?;
+            Some(Figure {
+                heading: track.heading.into(),
+                caption: track.caption,
+                chart,
+            })
+        })
+        .collect()
+}
+
+fn find<'a, 'b>(
+    series: &'b BTreeMap<(&str, &str), Vec<&'a CounterSample>>,
+    source: &str,
+    end: &str,
+) -> Option<&'b Vec<&'a CounterSample>> {
+    let is_it = |of: &str, name: &str| {
+        let rest = name.strip_suffix(end);
+        of == source && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let mut all = series.iter();
+    all.find(|((of, name), _)| is_it(of, name))
+        .map(|(_, samples)| samples)
+}
+
+/// A counter that falls was reset by a restart: nothing is known of that second.
+fn read(samples: &[&CounterSample], reading: Reading) -> Points {
+    match reading {
+        Gauge => samples.iter().map(|s| (s.t_ns, Some(s.value))).collect(),
+        PerSecond(factor) => samples
+            .windows(2)
+            .filter(|pair| pair[1].t_ns > pair[0].t_ns)
+            .map(|pair| {
+                let (grown, ns) = (pair[1].value - pair[0].value, pair[1].t_ns - pair[0].t_ns);
+                let per_s = grown * factor * 1e9 / ns as f64;
+                (pair[1].t_ns, (grown >= 0.0).then_some(per_s))
+            })
+            .collect(),
+    }
+}
