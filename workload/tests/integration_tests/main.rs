@@ -6,10 +6,13 @@
     reason = "helpers of tests count as tests"
 )]
 
+mod engine;
 mod index_build;
 mod index_lab;
 mod load_and_update;
 mod ownership;
 mod schema;
 mod support;
+mod sysbench;
 mod verification;
+mod ycsb;
