@@ -185,7 +185,9 @@ fn update<'a>(statement: &'a RawDocument, place: &str) -> Result<Change<'a>, Fai
         return Ok((upsert(change, place)?, Some(change)));
     }
     let Some(("$set", RawBsonRef::Document(fields))) = only(change) else {
-        return Err(unsupported("an update that is neither $set nor a whole document"));
+        return Err(unsupported(
+            "an update that is neither $set nor a whole document",
+        ));
     };
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     for element in fields {

@@ -61,7 +61,8 @@ fn writes_are_upserts_by_key() {
     let inserts = request(Verb::Insert, doc! { "insert": "t" }, &documents);
     let Plan::Write {
         statements, model, ..
-    } = translate(&inserts, "k").unwrap() else {
+    } = translate(&inserts, "k").unwrap()
+    else {
         panic!("no insert");
     };
     assert_eq!(statements.len(), 2);
@@ -73,7 +74,8 @@ fn writes_are_upserts_by_key() {
     let updates = request(Verb::Update, doc! { "update": "t" }, &[set]);
     let Plan::Write {
         statements, model, ..
-    } = translate(&updates, "k").unwrap() else {
+    } = translate(&updates, "k").unwrap()
+    else {
         panic!("no update");
     };
     let update = "UPDATE \"k\".\"t\" SET \"x\" = ?, \"y\" = ? WHERE \"y_id\" = ?";

@@ -13,7 +13,11 @@ use crate::requests::Client;
 async fn a_foreign_keyspace_is_refused_and_stays_as_it_was() {
     let server = shared();
     let node = format!("127.0.0.1:{}", server.port);
-    let session = SessionBuilder::new().known_node(node).build().await.unwrap();
+    let session = SessionBuilder::new()
+        .known_node(node)
+        .build()
+        .await
+        .unwrap();
     for cql in [
         "CREATE KEYSPACE theirs WITH replication = \
          {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -25,17 +29,26 @@ async fn a_foreign_keyspace_is_refused_and_stays_as_it_was() {
     let uri = server.uri("theirs", "");
     let target = CqlTarget::parse(&uri, "unused").unwrap();
     let refused = OwnedKeyspace::open(&target).await.unwrap_err();
-    assert!(matches!(refused, CqlError::ForeignKeyspace { count: 1, .. }), "{refused}");
+    assert!(
+        matches!(refused, CqlError::ForeignKeyspace { count: 1, .. }),
+        "{refused}"
+    );
     let refused = Client::connect(&uri).await.err().expect("refused too");
     assert!(refused.message.contains("usertable"), "{}", refused.message);
-    let rows = session.query_unpaged("SELECT field0 FROM theirs.usertable", ()).await.unwrap();
+    let rows = session
+        .query_unpaged("SELECT field0 FROM theirs.usertable", ())
+        .await
+        .unwrap();
     let rows = rows.into_rows_result().unwrap();
     assert_eq!(rows.single_row::<(String,)>().unwrap().0, "precious");
     let tables = session.query_unpaged(
         "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'theirs'",
         (),
     );
-    assert_eq!(tables.await.unwrap().into_rows_result().unwrap().rows_num(), 1);
+    assert_eq!(
+        tables.await.unwrap().into_rows_result().unwrap().rows_num(),
+        1
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,8 +75,16 @@ async fn data_sets_are_noted_and_only_theirs_are_dropped() {
     let found = later.data_set("ycsb").unwrap();
     assert!(found.loaded && found.next_insert == 9 && found.is_same_data(&data_set));
     later.drop_data_set("ycsb").await.unwrap();
-    let count = client.send(Verb::Command, doc! { "count": "usertable" }, &[]).await;
+    let count = client
+        .send(Verb::Command, doc! { "count": "usertable" }, &[])
+        .await;
     assert!(count.is_err(), "the table is gone");
     later.drop().await.unwrap();
-    assert!(OwnedKeyspace::open(&target).await.unwrap().data_sets().is_empty());
+    assert!(
+        OwnedKeyspace::open(&target)
+            .await
+            .unwrap()
+            .data_sets()
+            .is_empty()
+    );
 }

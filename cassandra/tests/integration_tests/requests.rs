@@ -80,7 +80,11 @@ async fn rows_come_back_as_the_documents_that_were_sent() {
     assert_eq!(parsed(client.find(one_field).await.first), expected);
 
     let set = rawdoc! { "q": { "_id": "user7" }, "u": { "$set": { "field0": binary("new") } } };
-    let updated = client.send(Verb::Update, doc! { "update": "usertable" }, &[set.into_bytes()]);
+    let updated = client.send(
+        Verb::Update,
+        doc! { "update": "usertable" },
+        &[set.into_bytes()],
+    );
     assert_eq!(updated.await.unwrap().matched, 1);
     let found = parsed(client.find(by_key("user7")).await.first);
     assert_eq!(found.get("field0"), Some(&Bson::Binary(binary("new"))));
@@ -98,15 +102,24 @@ async fn rows_come_back_as_the_documents_that_were_sent() {
         let found = client.find(scan(key, 100)).await;
         assert_eq!(parsed(found.first).get_str("_id").unwrap(), key);
         most = most.max(found.returned);
-        assert_eq!(client.find(scan(key, 5)).await.returned, found.returned.min(5));
+        assert_eq!(
+            client.find(scan(key, 5)).await.returned,
+            found.returned.min(5)
+        );
     }
     assert_eq!(most, 20);
 
     let gone = rawdoc! { "q": { "_id": "user7" }, "limit": 1 };
-    let deleted = client.send(Verb::Delete, doc! { "delete": "usertable" }, &[gone.into_bytes()]);
+    let deleted = client.send(
+        Verb::Delete,
+        doc! { "delete": "usertable" },
+        &[gone.into_bytes()],
+    );
     deleted.await.unwrap();
     assert_eq!(client.find(by_key("user7")).await.returned, 0);
-    let counted = client.send(Verb::Command, doc! { "count": "usertable" }, &[]).await;
+    let counted = client
+        .send(Verb::Command, doc! { "count": "usertable" }, &[])
+        .await;
     assert_eq!(counted.unwrap().matched, 19);
 }
 
@@ -116,18 +129,31 @@ async fn a_clients_own_table_of_binaries_is_known_to_the_next() {
     let uri = server.uri("known", "");
     let row = doc! { "_id": "a", "field0": binary("text") };
     let mut first = Client::connect(&uri).await.unwrap();
-    first.insert("usertable", std::slice::from_ref(&row)).await.unwrap();
+    first
+        .insert("usertable", std::slice::from_ref(&row))
+        .await
+        .unwrap();
     let mut second = Client::connect(&uri).await.unwrap();
-    let found = second.find(doc! { "find": "usertable", "filter": { "_id": "a" } }).await;
+    let found = second
+        .find(doc! { "find": "usertable", "filter": { "_id": "a" } })
+        .await;
     assert_eq!(parsed(found.first), row);
     // A value that does not fit the column's type is refused before it is sent.
     let unfit = doc! { "_id": "b", "field0": Binary { subtype: BinarySubtype::Generic, bytes: vec![0, 200] } };
     let failure = second.insert("usertable", &[unfit]).await.unwrap_err();
     assert_eq!(failure.kind, FailureKind::Unsupported);
     // Dropped and made anew, what was prepared before is not used.
-    second.send(Verb::Command, doc! { "drop": "usertable" }, &[]).await.unwrap();
-    first.insert("usertable", &[doc! { "_id": 5_i64, "n": 1 }]).await.unwrap();
-    let found = second.find(doc! { "find": "usertable", "filter": { "_id": 5_i64 } }).await;
+    second
+        .send(Verb::Command, doc! { "drop": "usertable" }, &[])
+        .await
+        .unwrap();
+    first
+        .insert("usertable", &[doc! { "_id": 5_i64, "n": 1 }])
+        .await
+        .unwrap();
+    let found = second
+        .find(doc! { "find": "usertable", "filter": { "_id": 5_i64 } })
+        .await;
     assert_eq!(parsed(found.first), doc! { "_id": 5_i64, "n": 1 });
 }
 
@@ -144,7 +170,9 @@ async fn an_index_on_sdu_documents_is_built_and_used() {
             let insert = client.send(Verb::Insert, doc! { "insert": "aged" }, batch);
             assert_eq!(insert.await.unwrap().matched, 100);
         }
-        let found = client.find(doc! { "find": "aged", "filter": { "_id": 77_i64 } }).await;
+        let found = client
+            .find(doc! { "find": "aged", "filter": { "_id": 77_i64 } })
+            .await;
         let whole = Document::try_from(sdu.document(77).as_ref()).unwrap();
         assert_eq!(parsed(found.first), whole);
 
@@ -153,11 +181,16 @@ async fn an_index_on_sdu_documents_is_built_and_used() {
         assert!(refused.is_err(), "an index is needed");
         let index = doc! { "key": { "i": 1 }, "name": "i_1" };
         let create = doc! { "createIndexes": "aged", "indexes": [index] };
-        client.send(Verb::Command, create.clone(), &[]).await.unwrap();
+        client
+            .send(Verb::Command, create.clone(), &[])
+            .await
+            .unwrap();
         // Every key is in it as soon as the command has ended.
         for number in [0, 77, 499] {
             let i = sdu.document(number).get_i32("i").unwrap();
-            let found = client.find(doc! { "find": "aged", "filter": { "i": i } }).await;
+            let found = client
+                .find(doc! { "find": "aged", "filter": { "i": i } })
+                .await;
             assert_eq!(found.returned, 1);
         }
         assert_eq!(parsed(client.find(by_index).await.first), whole);
