@@ -17,8 +17,8 @@ pub mod error;
 pub mod job;
 pub mod reply;
 pub mod request;
+mod schedule;
 pub mod second;
-#[allow(dead_code, reason = "its users come next")]
 mod server_codes;
 pub mod wire;
 
