@@ -83,6 +83,14 @@ fn writes_are_upserts_by_key() {
         (statements[0].cql.as_str(), statements[0].values.len()),
         (update, 3)
     );
+    assert!(model.is_none());
+
+    let whole = doc! { "q": { "_id": "a" }, "u": { "_id": "a", "x": 7 }, "upsert": true };
+    let replacements = request(Verb::Update, doc! { "update": "t" }, &[whole]);
+    let Plan::Write { statements, .. } = translate(&replacements, "k").unwrap() else {
+        panic!("no replacement");
+    };
+    assert_eq!(statements[0].cql, insert);
 }
 
 #[test]

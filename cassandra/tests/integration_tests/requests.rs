@@ -79,12 +79,11 @@ async fn rows_come_back_as_the_documents_that_were_sent() {
     let expected = doc! { "field1": binary("~") };
     assert_eq!(parsed(client.find(one_field).await.first), expected);
 
-    let set = rawdoc! { "q": { "_id": "user7" }, "u": { "$set": { "field0": binary("new") } } };
-    let updated = client.send(
-        Verb::Update,
-        doc! { "update": "usertable" },
-        &[set.into_bytes()],
-    );
+    let set = [
+        rawdoc! { "q": { "_id": "user7" }, "u": { "$set": { "field0": binary("new") } } }
+            .into_bytes(),
+    ];
+    let updated = client.send(Verb::Update, doc! { "update": "usertable" }, &set);
     assert_eq!(updated.await.unwrap().matched, 1);
     let found = parsed(client.find(by_key("user7")).await.first);
     assert_eq!(found.get("field0"), Some(&Bson::Binary(binary("new"))));
@@ -109,12 +108,8 @@ async fn rows_come_back_as_the_documents_that_were_sent() {
     }
     assert_eq!(most, 20);
 
-    let gone = rawdoc! { "q": { "_id": "user7" }, "limit": 1 };
-    let deleted = client.send(
-        Verb::Delete,
-        doc! { "delete": "usertable" },
-        &[gone.into_bytes()],
-    );
+    let gone = [rawdoc! { "q": { "_id": "user7" }, "limit": 1 }.into_bytes()];
+    let deleted = client.send(Verb::Delete, doc! { "delete": "usertable" }, &gone);
     deleted.await.unwrap();
     assert_eq!(client.find(by_key("user7")).await.returned, 0);
     let counted = client

@@ -69,7 +69,6 @@ pub async fn run(
         sending,
         demands: Demands {
             allow_errors: args.send.allow_errors,
-            slo: args.send.slo.clone(),
             missed: Vec::new(),
         },
     };

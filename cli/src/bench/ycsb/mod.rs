@@ -53,7 +53,6 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
         plan,
         demands: Demands {
             allow_errors: args.send.allow_errors,
-            slo: args.send.slo.clone(),
             missed: Vec::new(),
         },
     };
