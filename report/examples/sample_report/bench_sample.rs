@@ -335,15 +335,6 @@ impl Maker {
     }
 }
 
-/// One step of a closed loop: what comparisons are tried on. `ratio`: how much faster than usual.
-pub(crate) fn plain(seed: u64, ratio: f64, seconds: u64) -> BenchSample {
-    let mut maker = Maker::new(seed);
-    let mut wanted = Wanted::run("run", 2000.0 * ratio, seconds);
-    wanted.p50_us /= ratio;
-    maker.step(&wanted);
-    maker.finish()
-}
-
 /// A load, an open-loop run with a stall, three repetitions of two variants, a search for the maximum,
 /// index builds and a schema lab.
 pub(crate) fn bench_run(seconds: u64, hostile: bool) -> BenchSample {
