@@ -130,9 +130,6 @@ pub struct BenchStep {
     pub server_write_bytes: Option<u64>,
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
-    /// Bytes that the server's data directory takes on the disk after the step, journal included, where
-    /// it can be seen.
-    pub directory_bytes: Option<u64>,
     pub verification: Option<Verification>,
 }
 
@@ -240,6 +237,8 @@ pub struct BenchIndexBuild {
     pub keys: String,
     pub repetition: u32,
     pub documents: u64,
+    /// CLOCK_MONOTONIC ns.
+    pub started_ns: u64,
     pub elapsed_ns: u64,
     /// Keys in the index over the build's time.
     pub keys_per_s: f64,
@@ -287,10 +286,9 @@ pub struct SchemaShape {
     pub read_bytes_per_query: Option<f64>,
     /// Queries that did not find exactly the samples that were written (number and sum).
     pub wrong_answers: u64,
+    /// `directory_bytes` is by how much the data directory grew. Some servers give uncompressed sizes
+    /// in the other figures.
     pub storage: StorageFacts,
-    /// Growth of the data files, where they can be seen; journal left out. Some servers give
-    /// uncompressed sizes in `storage`.
-    pub data_file_bytes: Option<u64>,
     pub limitations: Vec<Limitation>,
 }
 

@@ -93,6 +93,12 @@ impl Server {
         Ok(server)
     }
 
+    /// The same server through connections of its own, for a command that takes long: it then waits
+    /// for none of ours, and none of ours for it. The driver sets no limit to the time of an answer.
+    pub async fn another(&self) -> Result<Self, ServerError> {
+        Self::connect(&self.uri).await
+    }
+
     /// Connection string without credentials.
     pub fn shown_uri(&self) -> String {
         redact_uri(&self.uri)

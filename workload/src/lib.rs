@@ -22,7 +22,7 @@ pub mod ycsb;
 
 pub use error::WorkloadError;
 pub use index_build::{IndexKeys, IndexPlan, drop_index};
-pub use load::{LoadOptions, LoadReport, load};
+pub use load::{Documents, LoadOptions, LoadReport, load};
 pub use ownership::{DEFAULT_DATABASE, DataSet, OwnedDatabase};
 pub use sdu::{Sdu, SduOptions};
 pub use update::{UpdateOptions, UpdateReport, update};

@@ -1,16 +1,24 @@
-//! Inserting the SDU documents.
+//! Inserting documents that are pure functions of their number.
 
 use std::time::Instant;
 
-use bson::{RawDocumentBuf, doc};
+use bson::{RawDocument, RawDocumentBuf, doc};
 use futures_util::stream::{self, StreamExt};
 use mongodb::Collection;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
 use seekscope_server::{Namespace, Server};
 
-use crate::sdu::Sdu;
 use crate::{Progress, WorkloadError};
+
+/// A data set: its documents have the `_id`s 0, 1, … (int64).
+pub trait Documents: Sync {
+    /// Document `number` as loaded.
+    fn document(&self, number: u64) -> RawDocumentBuf;
+
+    /// Is this document `number`, as loaded or after updates of ours?
+    fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool;
+}
 
 /// How to load.
 #[derive(Debug, Clone)]
@@ -55,19 +63,19 @@ pub struct LoadReport {
 pub async fn load(
     server: &Server,
     namespace: &Namespace,
-    sdu: &Sdu,
+    data: &dyn Documents,
     options: &LoadOptions,
     progress: Progress<'_>,
 ) -> Result<LoadReport, WorkloadError> {
     let collection = collection(server, namespace);
-    make_room(server, namespace, &collection, sdu).await?;
+    make_room(server, namespace, &collection, data).await?;
     let start = Instant::now();
     let batch = options.batch_documents.clamp(1, 10_000);
     let starts = (0..options.documents).step_by(usize::try_from(batch).unwrap_or(1));
     let mut batches = stream::iter(starts)
         .map(|first| {
             let last = (first + batch).min(options.documents);
-            insert(server, &collection, sdu, first, last)
+            insert(server, &collection, data, first, last)
         })
         .buffer_unordered(options.writers.max(1));
     let mut report = LoadReport::default();
@@ -103,7 +111,7 @@ async fn make_room(
     server: &Server,
     namespace: &Namespace,
     collection: &Collection<RawDocumentBuf>,
-    sdu: &Sdu,
+    data: &dyn Documents,
 ) -> Result<(), WorkloadError> {
     let failed = |error| server.error("find", &error);
     if collection
@@ -118,7 +126,7 @@ async fn make_room(
         .find_one(doc! { "_id": 0_i64 })
         .await
         .map_err(failed)?;
-    let is_ours = first.is_some_and(|found| sdu.is_revision_of(0, &found));
+    let is_ours = first.is_some_and(|found| data.is_revision_of(0, &found));
     if !is_ours {
         return Err(WorkloadError::ForeignData {
             namespace: namespace.clone(),
@@ -134,11 +142,12 @@ async fn make_room(
 async fn insert(
     server: &Server,
     collection: &Collection<RawDocumentBuf>,
-    sdu: &Sdu,
+    data: &dyn Documents,
     first: u64,
     last: u64,
 ) -> Result<LoadReport, WorkloadError> {
-    let documents: Vec<RawDocumentBuf> = (first..last).map(|number| sdu.document(number)).collect();
+    let documents: Vec<RawDocumentBuf> =
+        (first..last).map(|number| data.document(number)).collect();
     let bytes: usize = documents.iter().map(|d| d.as_bytes().len()).sum();
     let mut report = LoadReport {
         bytes: u64::try_from(bytes).unwrap_or(u64::MAX),

@@ -7,6 +7,8 @@
 use bson::{RawDocument, RawDocumentBuf};
 use seekscope_stats::SplitMix64;
 
+use crate::load::Documents;
+
 /// Smallest document, bytes.
 pub const MIN_BYTES: usize = 1024;
 /// Largest document, bytes.
@@ -82,9 +84,7 @@ impl Sdu {
 
     /// Document `number` as loaded.
     pub fn document(&self, number: u64) -> RawDocumentBuf {
-        let mut buffer = Vec::with_capacity(MAX_BYTES);
-        self.append_document(number, 0, &mut buffer);
-        into_raw(buffer)
+        self.revised_document(number, 0)
     }
 
     /// Document `number` after `revision` updates.
@@ -181,6 +181,16 @@ impl Sdu {
             fill_random(unique, random);
             repeated.copy_from_slice(&self.filler[..repeated.len()]);
         }
+    }
+}
+
+impl Documents for Sdu {
+    fn document(&self, number: u64) -> RawDocumentBuf {
+        Self::document(self, number)
+    }
+
+    fn is_revision_of(&self, number: u64, found: &RawDocument) -> bool {
+        Self::is_revision_of(self, number, found)
     }
 }
 

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use seekscope_run::{CounterSample, DeviceFacts};
 use seekscope_server::{ProcFs, Sampler, Server, directory_bytes, storage_facts};
 
-use crate::support::{start, workspace};
+use crate::support::{start, wait_until, workspace};
 
 fn value(samples: &[CounterSample], source: &str, name: &str) -> Option<f64> {
     let mut samples = samples.iter();
@@ -48,6 +48,11 @@ async fn counters_follow_what_happens_and_a_frozen_server_hides_only_its_own() {
 
     let pid = Pid::from_raw(i32::try_from(local.pid()).unwrap()).unwrap();
     kill_process(pid, Signal::STOP).unwrap();
+    // On a busy host a thread may run on for a moment.
+    wait_until("the server is frozen", || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", local.pid())).unwrap();
+        stat.rsplit_once(')').unwrap().1.starts_with(" T")
+    });
     let frozen = sampler.sample().await;
     let again = sampler.sample().await;
     kill_process(pid, Signal::CONT).unwrap();

@@ -1,8 +1,8 @@
 //! Values that are a pure function of (seed, record, field, revision), say themselves which revision
 //! they are, and compress as wanted.
 //!
-//! A value opens with its revision, six bits a byte; so whoever reads one can tell what all of it must
-//! be, and a write can depend on what was read. In each chunk of 256 bytes the rest is first random, then
+//! A value opens with a tag, six bits a byte, from which its owner tells the revision; so whoever reads
+//! one knows what all of it must be, and a write can depend on what was read. In each chunk of 256 bytes the rest is first random, then
 //! a filler that is the same everywhere: what compressors of the LZ77 family (LZ4, Snappy) save. All
 //! bytes are printable: 64 symbols from '0' on; entropy coders (zstd, zlib) save another quarter of what
 //! is random.
@@ -12,7 +12,7 @@ use seekscope_stats::SplitMix64;
 const CHUNK_BYTES: usize = 256;
 /// What a match costs LZ4: token, offset, the longer lengths.
 const MATCH_BYTES: f64 = 4.0;
-/// Most digits of a revision.
+/// Most digits of a tag.
 const DIGITS_MAX: usize = 8;
 const FIRST_SYMBOL: u8 = b'0';
 
@@ -24,7 +24,7 @@ pub struct Compressible {
 
 impl Compressible {
     /// `share`, 0 to 1: what an LZ4-like compressor saves of values. Long runs of values of 100 bytes
-    /// and more come within 0.03 of it, as far as revisions leave room.
+    /// and more come within 0.03 of it, as far as tags leave room.
     pub fn new(share: f64) -> Self {
         let mut filler = [0; CHUNK_BYTES];
         fill_random(&mut filler, &mut SplitMix64::new(0));
@@ -35,8 +35,8 @@ impl Compressible {
     }
 
     /// Writes a value; `random` must be the stream of its seed, record, field and revision.
-    pub fn fill(&self, bytes: &mut [u8], digits: usize, revision: u64, random: &mut SplitMix64) {
-        let head = write_revision(bytes, digits, revision);
+    pub fn fill(&self, bytes: &mut [u8], digits: usize, tag: u64, random: &mut SplitMix64) {
+        let head = write_tag(bytes, digits, tag);
         for (index, chunk) in bytes.chunks_mut(CHUNK_BYTES).enumerate() {
             let head = if index == 0 { head } else { 0 };
             let filler = self.filler_bytes(chunk.len()).min(chunk.len() - head);
@@ -55,34 +55,30 @@ impl Compressible {
     }
 }
 
-/// How many digits of a revision fit into values of at least so many bytes.
-pub fn revision_digits(least_bytes: usize) -> usize {
+/// How many digits of a tag fit into values of at least so many bytes.
+pub fn tag_digits(least_bytes: usize) -> usize {
     least_bytes.min(DIGITS_MAX)
 }
 
-/// Revisions are counted modulo this.
-pub fn revision_mask(digits: usize) -> u64 {
+/// The greatest tag.
+pub fn tag_mask(digits: usize) -> u64 {
     (1 << (6 * digits.min(DIGITS_MAX))) - 1
 }
 
-fn write_revision(bytes: &mut [u8], digits: usize, revision: u64) -> usize {
+fn write_tag(bytes: &mut [u8], digits: usize, tag: u64) -> usize {
     let digits = digits.min(bytes.len());
     for (index, byte) in bytes[..digits].iter_mut().enumerate() {
-        *byte = symbol((revision >> (6 * index)).to_le_bytes()[0]);
+        *byte = symbol((tag >> (6 * index)).to_le_bytes()[0]);
     }
     digits
 }
 
-/// The revision that a value opens with; `None` if this is none of ours.
-pub fn revision_of(bytes: &[u8], digits: usize) -> Option<u64> {
-    bytes
-        .get(..digits)?
-        .iter()
-        .rev()
-        .try_fold(0, |revision, &byte| {
-            let digit = byte.checked_sub(FIRST_SYMBOL).filter(|digit| *digit < 64)?;
-            Some(revision << 6 | u64::from(digit))
-        })
+/// The tag that a value opens with; `None` if this is none of ours.
+pub fn tag_of(bytes: &[u8], digits: usize) -> Option<u64> {
+    bytes.get(..digits)?.iter().rev().try_fold(0, |tag, &byte| {
+        let digit = byte.checked_sub(FIRST_SYMBOL).filter(|digit| *digit < 64)?;
+        Some(tag << 6 | u64::from(digit))
+    })
 }
 
 fn symbol(bits: u8) -> u8 {
@@ -113,7 +109,7 @@ mod tests {
             let start = all.len();
             all.resize(start + length, 0);
             let mut random = SplitMix64::new(stream_seed(&[1, number]));
-            compressible.fill(&mut all[start..], 8, number << 20, &mut random);
+            compressible.fill(&mut all[start..], 8, random.clone().next_u64(), &mut random);
         }
         all
     }
@@ -137,15 +133,15 @@ mod tests {
     fn tells_its_revision() {
         let compressible = Compressible::new(0.5);
         for (length, revision) in [(100, 0), (100, 0xABCD_EF01_2345), (8, 77), (3, 12_345)] {
-            let digits = revision_digits(length);
+            let digits = tag_digits(length);
             let mut bytes = vec![0; length];
             compressible.fill(&mut bytes, digits, revision, &mut SplitMix64::new(1));
-            assert_eq!(revision_of(&bytes, digits), Some(revision));
-            assert!(revision <= revision_mask(digits));
+            assert_eq!(tag_of(&bytes, digits), Some(revision));
+            assert!(revision <= tag_mask(digits));
         }
-        assert_eq!(revision_of(b"ab", 3), None);
-        assert_eq!(revision_of(b"  ", 2), None);
-        assert_eq!((revision_mask(0), revision_of(b"", 0)), (0, Some(0)));
+        assert_eq!(tag_of(b"ab", 3), None);
+        assert_eq!(tag_of(b"  ", 2), None);
+        assert_eq!((tag_mask(0), tag_of(b"", 0)), (0, Some(0)));
         compressible.fill(&mut [], 0, 0, &mut SplitMix64::new(1));
     }
 }

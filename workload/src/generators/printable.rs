@@ -1,5 +1,5 @@
 //! YCSB's random values: printable bytes 0x20 to 0x7F, six made from each 32-bit number. They carry
-//! about 6.24 bits a byte, and LZ4 and Snappy save nothing.
+//! 6.25 bits a byte, and LZ4 and Snappy save nothing.
 
 use seekscope_stats::SplitMix64;
 
@@ -70,7 +70,9 @@ mod tests {
             .filter(|&&count| count > 0.0)
             .map(|count| -(count / total) * (count / total).log2())
             .sum();
-        assert!((entropy - 6.24).abs() < 0.01, "{entropy}");
+        // Two thirds of the bytes are among 32 values, a sixth each among two other 32.
+        let thirds = 2.0 / 3.0 * (48_f64).log2() + 1.0 / 3.0 * (192_f64).log2();
+        assert!((entropy - thirds).abs() < 0.002, "{entropy}");
         let compressed = lz4_flex::block::compress(&bytes).len() as f64;
         assert!(compressed / total > 0.99, "{compressed}");
     }

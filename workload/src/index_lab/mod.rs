@@ -1,1 +1,24 @@
-//! Index builds on existing data, with and without other load.
+//! Index builds on existing data, with and without other load: how long they take, what they need, and
+//! what they do to others.
+//!
+//! Read [`documents`] and [`kind`] first (what is indexed, and how), then [`lab`] (one build with all
+//! that is recorded of it). Reads and writes of a build can be traced beside: `seekscope trace record
+//! --pid PID` attaches to the server's process at any time and needs nothing from here.
+
+pub mod documents;
+pub mod foreground;
+pub mod kind;
+pub mod lab;
+pub mod memory_limit;
+mod point_operations;
+pub mod quiescence;
+mod verify;
+mod watch;
+
+pub use documents::{BigIndexDocuments, IndexedDocuments};
+pub use foreground::{Foreground, ForegroundRun};
+pub use kind::{IndexKind, kinds};
+pub use lab::{BuildProgress, IndexLab};
+pub use memory_limit::MemoryLimit;
+pub use point_operations::PointOperations;
+pub use quiescence::quiesce;

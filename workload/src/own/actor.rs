@@ -164,6 +164,11 @@ impl State {
         if plan.atomic.is_none() {
             self.settle(plan, done);
         }
+        if let (StepAction::Load { .. }, Some(records)) =
+            (&plan.steps[0].action, &plan.steps[0].records)
+        {
+            records.loaded(done);
+        }
         let bad = match (outcome, self.next) {
             (Err(failure), _) => Some((mix.reactions.to_failure(failure.kind), FAILED)),
             (Ok(reply), Next::Step(at, _)) => plan.steps[at]

@@ -1,1 +1,56 @@
-//! Workloads that come with seekscope.
+//! Workloads that come with seekscope, as a start for one's own.
+
+/// A workload's name and text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    pub name: &'static str,
+    pub text: &'static str,
+}
+
+macro_rules! builtins {
+    ($($name:literal),*) => {
+        &[$(Builtin { name: $name, text: include_str!(concat!("builtin/", $name, ".toml")) }),*]
+    };
+}
+
+/// In the order of lists.
+pub const BUILTINS: &[Builtin] = builtins![
+    "ycsb-a",
+    "ycsb-b",
+    "ycsb-c",
+    "ycsb-d",
+    "ycsb-e",
+    "ycsb-f",
+    "sysbench",
+    "metrics",
+    "index-build"
+];
+
+/// The one of a name.
+pub fn builtin(name: &str) -> Option<Builtin> {
+    BUILTINS
+        .iter()
+        .copied()
+        .find(|builtin| builtin.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::own::{Plan, PlanOptions, Source};
+
+    #[test]
+    fn every_builtin_can_be_read_and_is_called_what_it_says() {
+        for found in BUILTINS {
+            let source = Source {
+                file: found.name,
+                text: found.text,
+            };
+            let plan = Plan::parse(source, PlanOptions::default())
+                .unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(plan.name, found.name);
+            assert!(!plan.phases.is_empty() && !plan.description.is_empty());
+            assert_eq!(builtin(found.name), Some(*found));
+        }
+    }
+}

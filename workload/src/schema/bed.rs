@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use seekscope_run::{Disk, ProcessIo};
+use seekscope_server::storage::directory_bytes;
 use seekscope_server::{
     LocalServer, LocalServerOptions, ProcFs, Server, SlowDisk, Workspace, page_cache,
 };
@@ -180,21 +181,12 @@ impl Bed {
         ProcFs::host().io(pid?).ok()
     }
 
-    /// Bytes of the data files on disk, journal left out, of a private server.
-    pub fn data_file_bytes(&self) -> Result<Option<u64>, WorkloadError> {
-        let Self::Private(bed) = self else {
-            return Ok(None);
-        };
-        let files = page_cache::files_below(bed.data_directory())?;
-        let tables = files
-            .iter()
-            .filter(|path| path.extension().is_some_and(|e| e == "wt"));
-        Ok(Some(
-            tables
-                .filter_map(|path| path.metadata().ok())
-                .map(|m| m.len())
-                .sum(),
-        ))
+    /// Bytes that the data files take on disk, journal left out, of a private server.
+    pub fn data_file_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Private(bed) => directory_bytes(bed.data_directory()),
+            Self::Foreign(_) => None,
+        }
     }
 
     /// Ends with a variant: its collection is dropped on somebody's server, a private one is stopped.

@@ -126,7 +126,7 @@ impl<'a> Figures<'a> {
             year_ns: year_ns(shape)?,
             slowest_year_ns: shape.year_read_ns.iter().max().map(|&ns| ns as f64)?,
             insert_per_s: first_and_last(shape)?.1,
-            bytes: shape.data_file_bytes.unwrap_or(stored) as f64,
+            bytes: shape.storage.directory_bytes.unwrap_or(stored) as f64,
         })
     }
 
@@ -251,6 +251,8 @@ fn pair(before: Option<f64>, after: Option<f64>) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::StorageFacts;
+
     use super::*;
 
     fn shape(variant: Variant, year_ms: u64, last_per_s: f64, bytes: u64) -> SchemaShape {
@@ -262,7 +264,10 @@ mod tests {
             insert_per_s: vec![(100, 10_000.0), (1000, last_per_s)],
             year_read_ns: [9, 10, 11].map(|f| year_ms * 100_000 * f).to_vec(),
             reads_per_query: Some(year_ms as f64),
-            data_file_bytes: Some(bytes),
+            storage: StorageFacts {
+                directory_bytes: Some(bytes),
+                ..StorageFacts::default()
+            },
             ..SchemaShape::default()
         }
     }

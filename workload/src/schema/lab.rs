@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use bson::{Document, RawDocumentBuf, doc};
-use seekscope_run::{Disk, Limitation, ProcessIo, SchemaShape, StorageFacts};
-use seekscope_server::Server;
+use bson::{RawDocumentBuf, doc};
+use seekscope_run::{Disk, Limitation, ProcessIo, SchemaShape};
 use seekscope_server::process::io_between;
+use seekscope_server::{Server, storage::storage_facts};
 
 use super::bed::{Bed, probe};
 use super::filling::{Filled, Filling};
@@ -72,7 +72,7 @@ pub async fn measure(
             "ask a server that has it",
         )]);
     }
-    let empty_bytes = bed.data_file_bytes()?;
+    let empty_bytes = bed.data_file_bytes();
     let mut filling = Filling {
         bed,
         server: &server,
@@ -86,7 +86,7 @@ pub async fn measure(
         None
     };
     let filled = filling.fill(progress).await?;
-    let storage = storage(&server, &options.database, &collection).await?;
+    let storage = storage_facts(&server, &options.database, &[&collection]).await?;
     let filled_shape = SchemaShape {
         samples: filled.samples,
         preallocation_ns: preallocation.map(ns),
@@ -106,9 +106,9 @@ pub async fn measure(
         ));
     }
     bed.clear(&options.database, &collection).await?;
-    let bytes = bed.data_file_bytes()?;
+    let bytes = bed.data_file_bytes();
     for shape in &mut shapes {
-        shape.data_file_bytes = bytes.map(|b| b.saturating_sub(empty_bytes.unwrap_or(0)));
+        shape.storage.directory_bytes = bytes.map(|b| b.saturating_sub(empty_bytes.unwrap_or(0)));
     }
     Ok(shapes)
 }
@@ -238,38 +238,6 @@ async fn ask(
         query::read(variant, samples, cursor.current(), 0, to, &mut answer);
     }
     Ok(answer)
-}
-
-/// What the server says about the collection's size; what it does not say is 0.
-async fn storage(
-    server: &Server,
-    database: &str,
-    collection: &str,
-) -> Result<StorageFacts, WorkloadError> {
-    let stats = server
-        .command(database, doc! { "collStats": collection })
-        .await?;
-    let number = |name: &str| number(&stats, name);
-    Ok(StorageFacts {
-        documents: number("count"),
-        data_bytes: number("size"),
-        storage_bytes: number("storageSize"),
-        index_bytes: number("totalIndexSize"),
-        directory_bytes: None,
-    })
-}
-
-fn number(document: &Document, name: &str) -> u64 {
-    let value = document.get(name);
-    let value = value.and_then(|v| {
-        v.as_i64()
-            .or_else(|| v.as_i32().map(i64::from))
-            .or_else(|| {
-                #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
-                v.as_f64().map(|v| v as i64)
-            })
-    });
-    value.and_then(|v| u64::try_from(v).ok()).unwrap_or(0)
 }
 
 fn ns(duration: Duration) -> u64 {

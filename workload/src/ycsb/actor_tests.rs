@@ -285,7 +285,7 @@ fn a_pair_writes_what_follows_from_what_it_read() {
     let run = YcsbRun::new(settings, ClientSlice::default()).unwrap();
     server.serve(&mut *run.actor(PLACE), 25);
     let row = server.rows.values().next().unwrap();
-    assert_eq!(run.rows().next_revision(row, 0), Some(26));
+    assert_eq!(run.rows().next_revision(0, row, 0), Some(26));
     every_row_is_right(&run, &server, 1);
 }
 

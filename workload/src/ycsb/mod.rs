@@ -28,9 +28,11 @@
 mod actor_tests;
 mod chooser;
 pub mod error;
+pub mod expected;
 pub mod known;
 pub mod load;
 pub mod properties;
+mod reading;
 pub mod rows;
 pub mod run;
 pub mod settings;
@@ -38,6 +40,7 @@ pub mod slices;
 pub mod text_output;
 
 pub use error::YcsbError;
+pub use expected::YcsbExpected;
 pub use load::YcsbLoad;
 pub use properties::Properties;
 pub use rows::Rows;

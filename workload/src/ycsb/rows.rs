@@ -7,7 +7,7 @@ use seekscope_client::BsonWriter;
 use seekscope_stats::SplitMix64;
 
 use super::settings::{FieldOrder, ValueKind, YcsbSettings};
-use crate::generators::compressible::{revision_digits, revision_mask, revision_of};
+use crate::generators::compressible::{tag_digits, tag_mask, tag_of};
 use crate::generators::java::hash_map_order;
 use crate::generators::{
     ByteOrder, Compressible, LengthDistribution, fnv1a_64_abs, integrity, printable, stream_seed,
@@ -30,7 +30,7 @@ pub struct Rows {
     lengths: LengthDistribution,
     values: ValueKind,
     compressible: Compressible,
-    revision_digits: usize,
+    tag_digits: usize,
 }
 
 /// Room that checks use again.
@@ -61,7 +61,7 @@ impl Rows {
             lengths: settings.lengths.clone(),
             values: settings.values,
             compressible: Compressible::new(compressibility),
-            revision_digits: revision_digits(settings.lengths.bounds().0),
+            tag_digits: tag_digits(settings.lengths.bounds().0),
         }
     }
 
@@ -119,7 +119,8 @@ impl Rows {
         let (mut random, length) = self.stream(record, field, revision);
         let name = &self.field_names[field];
         let bytes = out.binary(name, length);
-        self.fill(bytes, key, name, revision, &mut random);
+        let tag = self.tag(record, field, revision);
+        self.fill(bytes, key, name, tag, &mut random);
     }
 
     /// What a value is drawn from; its length is drawn first.
@@ -135,15 +136,14 @@ impl Rows {
         bytes: &mut [u8],
         key: &str,
         field_name: &str,
-        revision: u64,
+        tag: u64,
         random: &mut SplitMix64,
     ) {
         match self.values {
             ValueKind::Printable => printable::fill(bytes, random),
             ValueKind::Integrity => integrity::fill(bytes, key, field_name),
             ValueKind::Revisioned { .. } => {
-                self.compressible
-                    .fill(bytes, self.revision_digits, revision, random);
+                self.compressible.fill(bytes, self.tag_digits, tag, random);
             }
         }
     }
@@ -151,21 +151,36 @@ impl Rows {
     /// A revision within the range that values can tell.
     #[inline]
     pub fn revision(&self, any: u64) -> u64 {
-        any & revision_mask(self.revision_digits)
+        any & tag_mask(self.tag_digits)
     }
 
-    /// The revision that comes after what a document holds in `field`, or in its first field if it
-    /// lacks that one. `None`: its values are not ours.
-    pub fn next_revision(&self, document: &RawDocument, field: usize) -> Option<u64> {
-        let wanted = document.get(&self.field_names[field]).ok()?;
-        let value = match wanted {
-            Some(value) => value,
+    /// Revisions are shifted by a number of each value's own, lest equal ones compress.
+    fn tag(&self, record: u64, field: usize, revision: u64) -> u64 {
+        self.revision(self.shift(record, field).wrapping_add(revision))
+    }
+
+    fn shift(&self, record: u64, field: usize) -> u64 {
+        stream_seed(&[self.seed, record, field as u64])
+    }
+
+    fn revision_of(&self, record: u64, field: usize, value: &[u8]) -> Option<u64> {
+        let tag = tag_of(value, self.tag_digits)?;
+        Some(self.revision(tag.wrapping_sub(self.shift(record, field))))
+    }
+
+    /// The revision that comes after what a record's document holds in `field`, or in its first field
+    /// if it lacks that one. `None`: its values are not ours.
+    pub fn next_revision(&self, record: u64, document: &RawDocument, field: usize) -> Option<u64> {
+        let (field, value) = match document.get(&self.field_names[field]).ok()? {
+            Some(value) => (field, value),
             None => {
                 let mut elements = document.iter().filter_map(Result::ok);
-                elements.find(|(name, _)| *name != "_id")?.1
+                let (name, value) = elements.find(|(name, _)| *name != "_id")?;
+                let name: &str = name.as_ref();
+                (*self.field_numbers.get(name)?, value)
             }
         };
-        let revision = revision_of(binary(value)?, self.revision_digits)?;
+        let revision = self.revision_of(record, field, binary(value)?)?;
         Some(self.revision(revision.wrapping_add(1)))
     }
 
@@ -212,7 +227,7 @@ impl Rows {
                     && found.iter().all(|byte| (0x20..0x80).contains(byte));
             }
             ValueKind::Integrity => 0,
-            ValueKind::Revisioned { .. } => match revision_of(found, self.revision_digits) {
+            ValueKind::Revisioned { .. } => match self.revision_of(record, field, found) {
                 Some(revision) => revision,
                 None => return false,
             },
@@ -224,7 +239,8 @@ impl Rows {
         room.value.clear();
         room.value.resize(length, 0);
         let name = &self.field_names[field];
-        self.fill(&mut room.value, &room.key, name, revision, &mut random);
+        let tag = self.tag(record, field, revision);
+        self.fill(&mut room.value, &room.key, name, tag, &mut random);
         room.value == found
     }
 }
@@ -365,7 +381,7 @@ mod tests {
         let rows = rows("", Edition::Corrected);
         let mut row = document(&rows, 5);
         for revision in 1..4 {
-            assert_eq!(rows.next_revision(&row, 2), Some(revision));
+            assert_eq!(rows.next_revision(5, &row, 2), Some(revision));
             let mut out = BsonWriter::default();
             out.begin().string("_id", "user0");
             rows.all_fields(5, "user0", revision, &mut out);
@@ -374,6 +390,6 @@ mod tests {
         }
         let mut foreign = RawDocumentBuf::new();
         foreign.append(bson::cstr!("field2"), "text");
-        assert_eq!(rows.next_revision(&foreign, 2), None);
+        assert_eq!(rows.next_revision(5, &foreign, 2), None);
     }
 }

@@ -113,6 +113,25 @@ impl YcsbRun {
         self.0.inserted.load(Ordering::Relaxed)
     }
 
+    /// Inserts that were begun, whatever became of them.
+    pub fn handed_out(&self) -> u64 {
+        self.0.population.inserts.claimed()
+    }
+
+    /// The record of an insert, if all up to it have ended and it was acknowledged. In the `ycsb`
+    /// edition nobody knows which inserts failed, so there it may be missing after all.
+    pub fn inserted_record(&self, ordinal: u64) -> Option<u64> {
+        let Shared { population, .. } = &*self.0;
+        let is_there =
+            ordinal < population.inserts.done_below() && !population.inserts.has_failed(ordinal);
+        is_there.then(|| population.inserted(ordinal))
+    }
+
+    /// Is this the only client?
+    pub fn is_alone(&self) -> bool {
+        self.0.slice.count == 1
+    }
+
     /// The greatest record that this client tried to insert, acknowledged or not. A later run on the
     /// same data must begin beyond it (`firstinsert`), or its inserts find their keys taken.
     pub fn highest_inserted(&self) -> Option<u64> {
@@ -371,7 +390,7 @@ impl Runner {
     /// The write is to be the successor of what was read.
     fn take_over(&mut self, document: Option<&RawDocument>) -> Verdict {
         let rows = &self.shared.rows;
-        match document.and_then(|document| rows.next_revision(document, self.field)) {
+        match document.and_then(|document| rows.next_revision(self.record, document, self.field)) {
             Some(revision) => {
                 self.revision = revision;
                 Verdict::Good

@@ -70,13 +70,18 @@ fn times(text: &mut String, operation: &YcsbOperation<'_>, percentiles: &[f64]) 
     };
     line(text, name, "Operations", times.len());
     line(text, name, "AverageLatency(us)", format!("{mean_us:?}"));
-    line(text, name, "MinLatency(us)", times.min() / 1_000);
-    line(text, name, "MaxLatency(us)", times.max() / 1_000);
+    line(text, name, "MinLatency(us)", us(times.min()));
+    line(text, name, "MaxLatency(us)", us(times.max()));
     for &percentile in percentiles {
-        let value = times.value_at_percentile(percentile) / 1_000;
+        let value = us(times.value_at_percentile(percentile));
         let what = format!("{}PercentileLatency(us)", ordinal(percentile));
         line(text, name, &what, value);
     }
+}
+
+/// Rounded.
+fn us(ns: u64) -> u64 {
+    ns.saturating_add(500) / 1_000
 }
 
 fn returns(text: &mut String, operation: &YcsbOperation<'_>) {
@@ -161,10 +166,10 @@ mod tests {
             [OVERALL], RunTime(ms), 2000\n\
             [OVERALL], Throughput(ops/sec), 1.5\n\
             [READ], Operations, 3\n\
-            [READ], AverageLatency(us), 200.";
+            [READ], AverageLatency(us), ";
         assert!(output.starts_with(expected), "{output}");
         for line in [
-            "[READ], MinLatency(us), 99\n",
+            "[READ], MinLatency(us), 100\n",
             "[READ], MaxLatency(us), 300\n",
             "[READ], 50thPercentileLatency(us), 200\n",
             "[READ], 99.9PercentileLatency(us), 300\n",

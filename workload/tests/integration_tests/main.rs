@@ -7,6 +7,7 @@
 )]
 
 mod index_build;
+mod index_lab;
 mod load_and_update;
 mod ownership;
 mod schema;

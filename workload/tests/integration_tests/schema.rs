@@ -94,7 +94,7 @@ async fn every_shape_of_daily_samples_gives_the_same_answer() {
         assert_eq!(shape.samples, expected, "{shape:?}");
         assert!(shape.cold && shape.reads_per_query.is_some(), "{shape:?}");
         assert!(shape.insert_per_s.len() == 10 && shape.insert_per_s[9].0 == expected);
-        assert!(shape.storage.documents > 0 && shape.data_file_bytes.is_some());
+        assert!(shape.storage.documents > 0 && shape.storage.directory_bytes.is_some());
         assert_eq!(shape.preallocation_ns.is_some(), shape.preallocated);
     }
     assert_eq!(shapes.len(), all.len());
@@ -150,7 +150,7 @@ async fn a_foreign_server_is_measured_warm_and_left_empty() {
     let mut bed = fixture.foreign_bed();
     let samples = samples(1);
     let shapes = measured(&mut bed, &samples, &Variant::new(Shape::Month)).await;
-    assert!(!shapes[0].cold && shapes[0].data_file_bytes.is_none());
+    assert!(!shapes[0].cold && shapes[0].storage.directory_bytes.is_none());
     assert!(
         shapes[0].limitations[0].what.contains("warm"),
         "{:?}",

@@ -50,6 +50,18 @@ impl Fixture {
         })
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.local.pid()
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        self.local.uri()
+    }
+
+    pub(crate) fn data_directory(&self) -> PathBuf {
+        self.local.data_directory().to_path_buf()
+    }
+
     pub(crate) fn collection(&self) -> Collection<RawDocumentBuf> {
         self.server.database("sdu").collection("aged")
     }

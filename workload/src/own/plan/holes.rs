@@ -147,8 +147,11 @@ fn has_at(value: &Bson) -> bool {
 /// What was written as TOML, or as JSON in a text.
 pub(super) fn written(value: &toml::Value, path: &str) -> Result<Bson, Fault> {
     let fault = |why: String| Fault::new(path, why);
-    let toml::Value::String(json) = value else {
-        return values::bson_of(value).map_err(fault);
+    let json = match value {
+        // A hole for the whole.
+        toml::Value::String(hole) if hole.starts_with('@') => return Ok(hole.as_str().into()),
+        toml::Value::String(json) => json,
+        other => return values::bson_of(other).map_err(fault),
     };
     let json: serde_json::Value =
         serde_json::from_str(json).map_err(|error| fault(format!("no JSON: {error}")))?;

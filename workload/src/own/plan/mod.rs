@@ -1,5 +1,6 @@
 //! From what was written to what runs: references resolved, sizes bounded, texts encoded.
 
+mod changes;
 mod fields;
 mod holes;
 mod indexes;

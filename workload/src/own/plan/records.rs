@@ -1,6 +1,9 @@
 //! Which records of a collection there are, and which are this process's to write.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use seekscope_stats::SplitMix64;
 
 use crate::generators::AcknowledgedCounter;
 
@@ -19,8 +22,11 @@ pub(crate) struct Records {
     slice: Slice,
     /// The next to load.
     load_next: AtomicU64,
+    /// Documents whose loading was acknowledged.
+    load_done: AtomicU64,
     /// Inserted beyond; `None` where no operation inserts.
     inserted: Option<AcknowledgedCounter>,
+    insert_done: AtomicU64,
 }
 
 impl Records {
@@ -29,13 +35,21 @@ impl Records {
             loaded,
             slice,
             load_next: AtomicU64::new(part(loaded, slice.number, slice.count)),
+            load_done: AtomicU64::new(0),
+            insert_done: AtomicU64::new(0),
             inserted: grows.then(AcknowledgedCounter::default),
         }
     }
 
+    /// What this process loads.
+    fn own_part(&self) -> Range<u64> {
+        let Slice { number, count } = self.slice;
+        part(self.loaded, number, count)..part(self.loaded, number + 1, count)
+    }
+
     /// The next records to load, at most `batch`.
-    pub(crate) fn claim_load(&self, batch: u64) -> Option<std::ops::Range<u64>> {
-        let end = part(self.loaded, self.slice.number + 1, self.slice.count);
+    pub(crate) fn claim_load(&self, batch: u64) -> Option<Range<u64>> {
+        let end = self.own_part().end;
         let claimed = self
             .load_next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
@@ -44,6 +58,11 @@ impl Records {
         claimed
             .ok()
             .map(|start| start..start.saturating_add(batch).min(end))
+    }
+
+    /// So many documents of a batch were loaded.
+    pub(crate) fn loaded(&self, count: u64) {
+        self.load_done.fetch_add(count, Ordering::Relaxed);
     }
 
     /// An ordinal to insert; [`Self::number`] is its record.
@@ -62,6 +81,7 @@ impl Records {
             return;
         };
         if is_done {
+            self.insert_done.fetch_add(1, Ordering::Relaxed);
             counter.acknowledge(ordinal);
         } else {
             counter.fail(ordinal);
@@ -84,7 +104,53 @@ impl Records {
             None => place,
         }
     }
+
+    /// Does no other process write to the collection?
+    pub(crate) fn is_alone(&self) -> bool {
+        self.slice.count == 1
+    }
+
+    /// Documents that this process was told are there.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.load_done.load(Ordering::Relaxed) + self.insert_done.load(Ordering::Relaxed)
+    }
+
+    /// A record that this process was told is there. Where loading failed in part, nobody knows which
+    /// of its records are.
+    pub(crate) fn draw_acknowledged(&self, random: &mut SplitMix64) -> Option<u64> {
+        let part = self.own_part();
+        let own = part.end - part.start;
+        let loaded = if self.load_done.load(Ordering::Relaxed) == own {
+            own
+        } else {
+            0
+        };
+        let inserted = self
+            .inserted
+            .as_ref()
+            .map_or(0, AcknowledgedCounter::done_below);
+        let has_failed = |ordinal| {
+            self.inserted
+                .as_ref()
+                .is_none_or(|counter| counter.has_failed(ordinal))
+        };
+        let place = (0..TRIES)
+            .map(|_| random.below(loaded + inserted))
+            .find(|place| {
+                place
+                    .checked_sub(loaded)
+                    .is_none_or(|ordinal| !has_failed(ordinal))
+            })
+            .filter(|_| loaded + inserted > 0)?;
+        Some(match place.checked_sub(loaded) {
+            Some(ordinal) => self.number(ordinal),
+            None => part.start + place,
+        })
+    }
 }
+
+/// Draws that may fall on inserts that failed.
+const TRIES: usize = 1_000;
 
 /// Where the part of process `number` begins.
 fn part(records: u64, number: u64, count: u64) -> u64 {

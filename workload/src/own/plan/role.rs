@@ -121,7 +121,7 @@ impl RolePlan {
             seed,
             stopped: AtomicBool::new(false),
         };
-        let builds = any_action(role, |action| matches!(action, Action::CreateIndex(_)));
+        let builds = actions(role).any(|action| matches!(action, Action::CreateIndex(_)));
         Ok(Self {
             name: role.name.clone(),
             mix: Arc::new(mix),
@@ -175,16 +175,16 @@ impl RolePlan {
     }
 }
 
-/// Does a role have such an action, in a transaction or by itself?
-pub(super) fn any_action(role: &Role, is_meant: impl Fn(&Action) -> bool) -> bool {
-    role.operations
+/// What a role does, the steps of transactions among it.
+pub(super) fn actions(role: &Role) -> impl Iterator<Item = &Action> {
+    let steps = role
+        .operations
         .iter()
-        .any(|operation| match &operation.action {
-            Action::Transaction(transaction) => {
-                transaction.steps.iter().any(|step| is_meant(&step.action))
-            }
-            action => is_meant(action),
-        })
+        .flat_map(|operation| match &operation.action {
+            Action::Transaction(transaction) => &transaction.steps,
+            _ => std::slice::from_ref(operation),
+        });
+    steps.map(|step| &step.action)
 }
 
 fn end(role: &Role, phase: &language::Phase, path: &str) -> Result<RoleEnd, Fault> {

@@ -7,11 +7,12 @@ use std::time::Duration;
 use bson::Document;
 use seekscope_client::BsonWriter;
 
+use super::changes::Changes;
 use super::fields::Fields;
 use super::indexes::create_command;
 use super::records::{Records, Slice};
-use super::role::{RolePlan, any_action};
-use super::step::Steps;
+use super::role::{RolePlan, actions};
+use super::step::{Steps, collection_of};
 use crate::own::error::{Fault, OwnError};
 use crate::own::language::{self, Action, Arrivals, RateShare, Source, When, WorkloadFile};
 use crate::own::values::{Context, Shape};
@@ -56,8 +57,7 @@ pub struct CollectionPlan {
     pub indexes_before: Vec<Document>,
     /// … and after phase number `.0`, which loads the collection.
     pub indexes_after: Vec<(usize, Document)>,
-    /// Does any operation change or delete documents?
-    pub is_changed: bool,
+    pub(crate) changes: Changes,
 }
 
 impl CollectionPlan {
@@ -132,9 +132,7 @@ impl Plan {
                 records: Arc::clone(&records[name]),
                 indexes_before,
                 indexes_after,
-                is_changed: uses(file, name, |action| {
-                    matches!(action, Action::Update(_) | Action::Delete(_))
-                }),
+                changes: Changes::of(file, name),
             });
         }
         Ok(Self {
@@ -197,12 +195,12 @@ fn check_names(file: &WorkloadFile) -> Result<(), Fault> {
 
 /// Does any operation on the collection do such a thing?
 fn uses(file: &WorkloadFile, collection: &str, is_meant: impl Fn(&Action) -> bool) -> bool {
-    let mut roles = file.phases.iter().flat_map(|phase| &phase.roles);
-    roles.any(|role| {
-        any_action(role, |action| {
-            super::step::collection_of(action).0 == Some(collection) && is_meant(action)
-        })
-    })
+    let mut actions = file
+        .phases
+        .iter()
+        .flat_map(|phase| &phase.roles)
+        .flat_map(actions);
+    actions.any(|action| collection_of(action).0 == Some(collection) && is_meant(action))
 }
 
 fn phase_plan(
@@ -253,7 +251,7 @@ fn indexes(
     let loading = file
         .phases
         .iter()
-        .rposition(|phase| phase.roles.iter().any(|role| any_action(role, loads)));
+        .rposition(|phase| phase.roles.iter().flat_map(actions).any(loads));
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for (place, index) in collection.indexes.iter().enumerate() {
         let path = format!("collections.{name}.indexes[{place}]");

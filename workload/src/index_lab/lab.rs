@@ -1,0 +1,175 @@
+//! One index built on existing data, and all that is recorded of it.
+
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::Duration;
+
+use bson::doc;
+use futures_util::future::{Either, select};
+use seekscope_run::{BenchIndexBuild, monotonic_ns};
+use seekscope_server::{Namespace, Server, ServerError};
+
+use super::documents::IndexedDocuments;
+use super::kind::IndexKind;
+use super::verify::{number, verify};
+use super::watch::Watch;
+use crate::{IndexKeys, LoadOptions, Progress, WorkloadError, drop_index, load};
+
+/// A collection on which indexes are built.
+#[derive(Debug)]
+pub struct IndexLab {
+    pub(super) server: Server,
+    /// Builds wait for their answers here.
+    builder: Server,
+    pub(super) namespace: Namespace,
+    pub(super) documents: IndexedDocuments,
+    pub(super) count: u64,
+    /// The server's process and data directory, where they can be seen from here.
+    pid: Option<u32>,
+    data_directory: Option<PathBuf>,
+}
+
+/// How far a build is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildProgress {
+    pub elapsed: Duration,
+    /// In the server's own units, and of how many; both 0 where it does not say.
+    pub done: u64,
+    pub total: u64,
+}
+
+/// A build that has ended, well or not.
+#[derive(Debug)]
+pub(super) struct Built {
+    /// CLOCK_MONOTONIC ns.
+    pub(super) started_ns: u64,
+    pub(super) ended_ns: u64,
+    outcome: Result<(), ServerError>,
+    watch: Watch,
+}
+
+impl IndexLab {
+    /// Loads the documents. What an earlier run of the same data set left is replaced; a collection
+    /// with anything else in it is refused.
+    pub async fn prepare(
+        server: &Server,
+        namespace: &Namespace,
+        documents: IndexedDocuments,
+        count: u64,
+        progress: Progress<'_>,
+    ) -> Result<Self, WorkloadError> {
+        load(
+            server,
+            namespace,
+            &documents,
+            &LoadOptions::new(count),
+            progress,
+        )
+        .await?;
+        Ok(Self {
+            server: server.clone(),
+            builder: server.another().await?,
+            namespace: namespace.clone(),
+            documents,
+            count,
+            pid: None,
+            data_directory: None,
+        })
+    }
+
+    /// Says which process of this host the server is, and where its files lie.
+    #[must_use]
+    pub fn seen_as(mut self, pid: Option<u32>, data_directory: Option<PathBuf>) -> Self {
+        self.pid = pid;
+        self.data_directory = data_directory;
+        self
+    }
+
+    /// Builds an index, checks it and drops it again. What the server refuses is a result with its
+    /// reason; a server that is gone is an error.
+    pub async fn build(
+        &self,
+        kind: &IndexKind,
+        repetition: u32,
+        progress: &(dyn Fn(BuildProgress) + Send + Sync),
+    ) -> Result<BenchIndexBuild, WorkloadError> {
+        let built = self.create(kind, progress).await?;
+        self.conclude(kind, repetition, built).await
+    }
+
+    pub(super) async fn create(
+        &self,
+        kind: &IndexKind,
+        progress: &(dyn Fn(BuildProgress) + Send + Sync),
+    ) -> Result<Built, WorkloadError> {
+        let keys = IndexKeys::parse(kind.keys)?;
+        let mut index = doc! { "key": keys.document().clone(), "name": kind.name };
+        if kind.unique {
+            index.insert("unique", true);
+        }
+        let collection = self.namespace.collection();
+        let command = doc! { "createIndexes": collection, "indexes": [index] };
+        let mut watch = Watch::begin(self.pid, self.data_directory.as_deref());
+        let started_ns = monotonic_ns();
+        let outcome = {
+            let build = pin!(self.builder.command(self.namespace.database(), command));
+            let look = pin!(watch.look(&self.server, collection, progress));
+            match select(build, look).await {
+                Either::Left((outcome, _)) => outcome,
+                Either::Right(((), build)) => build.await,
+            }
+        };
+        let ended_ns = monotonic_ns();
+        watch.end();
+        match outcome {
+            Err(error @ ServerError::Unreachable { .. }) => Err(error.into()),
+            outcome => Ok(Built {
+                started_ns,
+                ended_ns,
+                outcome: outcome.map(|_| ()),
+                watch,
+            }),
+        }
+    }
+
+    /// Measures and checks what was built, and drops it.
+    pub(super) async fn conclude(
+        &self,
+        kind: &IndexKind,
+        repetition: u32,
+        built: Built,
+    ) -> Result<BenchIndexBuild, WorkloadError> {
+        let mut result = BenchIndexBuild {
+            kind: kind.name.into(),
+            keys: kind.keys.into(),
+            repetition,
+            documents: self.count,
+            started_ns: built.started_ns,
+            elapsed_ns: built.ended_ns.saturating_sub(built.started_ns),
+            server_rss_bytes: built.watch.rss_bytes,
+            temp_bytes: built.watch.temp_bytes,
+            read_bytes: built.watch.io.as_ref().map(|io| io.device_read_bytes),
+            write_bytes: built.watch.io.as_ref().map(|io| io.device_write_bytes),
+            ..BenchIndexBuild::default()
+        };
+        if let Err(error) = built.outcome {
+            result.failure = Some(error.to_string());
+            return Ok(result);
+        }
+        let (database, collection) = (self.namespace.database(), self.namespace.collection());
+        let stats = self
+            .server
+            .command(database, doc! { "collStats": collection })
+            .await?;
+        result.index_bytes = stats
+            .get_document("indexSizes")
+            .ok()
+            .and_then(|sizes| number(sizes, kind.name));
+        let verified = verify(&self.server, database, collection, kind.name, self.count).await;
+        result.verified = verified.whole;
+        let keys = verified.keys.unwrap_or(self.count);
+        result.keys_per_s = keys as f64 / (result.elapsed_ns.max(1) as f64 / 1e9);
+        drop_index(&self.server, &self.namespace, kind.name).await?;
+        Ok(result)
+    }
+}

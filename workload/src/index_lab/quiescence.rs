@@ -1,0 +1,124 @@
+//! Waiting until a server has finished what earlier work left it: a build should not pay for it.
+
+use std::time::{Duration, Instant};
+
+use bson::{Document, doc};
+use seekscope_run::{Limitation, ProcessIo};
+use seekscope_server::process::io_between;
+use seekscope_server::{ProcFs, Server};
+
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// Looks in a row at which the server must be quiet.
+const QUIET_LOOKS: u32 = 3;
+/// A quiet server uses less of one processor, and writes less, between two looks.
+const QUIET_CPU_SHARE: f64 = 0.1;
+const QUIET_WRITE_BYTES: u64 = 1 << 20;
+
+/// Asks for a checkpoint and waits until the server is quiet: its process where it can be seen, else
+/// the changed bytes in its cache. A limitation says if it never was within `limit`.
+pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Option<Limitation> {
+    // Where it is refused the server's own checkpoint comes within a minute.
+    let _ = server.command("admin", doc! { "fsync": 1 }).await;
+    let start = Instant::now();
+    let mut before = look(server, pid).await;
+    let mut quiet_looks = 0;
+    while start.elapsed() < limit {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+        let now = look(server, pid).await;
+        quiet_looks = if is_quiet(&before, &now) {
+            quiet_looks + 1
+        } else {
+            0
+        };
+        if quiet_looks >= QUIET_LOOKS {
+            return None;
+        }
+        before = now;
+    }
+    Some(Limitation {
+        what: "some builds began although the server was not quiet".into(),
+        why: format!("it was still at work {} s after the load", limit.as_secs()),
+        remedy: "see what else uses the server".into(),
+    })
+}
+
+/// What tells whether a server is at work.
+#[derive(Debug, Clone, PartialEq)]
+enum Look {
+    Process(ProcessIo),
+    DirtyBytes(f64),
+    Nothing,
+}
+
+async fn look(server: &Server, pid: Option<u32>) -> Look {
+    if let Some(io) = pid.and_then(|pid| ProcFs::host().io(pid).ok()) {
+        return Look::Process(io);
+    }
+    match server.command("admin", doc! { "serverStatus": 1 }).await {
+        Ok(status) => dirty_bytes(&status).map_or(Look::Nothing, Look::DirtyBytes),
+        Err(_) => Look::Nothing,
+    }
+}
+
+fn dirty_bytes(status: &Document) -> Option<f64> {
+    let cache = status
+        .get_document("wiredTiger")
+        .ok()?
+        .get_document("cache")
+        .ok()?;
+    let bytes = cache.get("tracked dirty bytes in the cache")?;
+    bytes
+        .as_f64()
+        .or_else(|| bytes.as_i64().map(|n| n as f64))
+        .or_else(|| bytes.as_i32().map(f64::from))
+}
+
+/// Nothing known counts as quiet: the looks are then a short pause.
+fn is_quiet(before: &Look, now: &Look) -> bool {
+    match (before, now) {
+        (Look::Process(before), Look::Process(now)) => {
+            let done = io_between(before, now);
+            let cpu_share = done.cpu_ns as f64 / LOOK_INTERVAL.as_nanos() as f64;
+            cpu_share < QUIET_CPU_SHARE && done.device_write_bytes < QUIET_WRITE_BYTES
+        }
+        (Look::DirtyBytes(before), Look::DirtyBytes(now)) => {
+            (before - now).abs() < QUIET_WRITE_BYTES as f64
+        }
+        (Look::Nothing, Look::Nothing) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_not_quiet() {
+        let process = |cpu_ms: u64, written: u64| {
+            Look::Process(ProcessIo {
+                cpu_ns: cpu_ms * 1_000_000,
+                device_write_bytes: written,
+                ..ProcessIo::default()
+            })
+        };
+        assert!(is_quiet(&process(0, 0), &process(10, 1000)));
+        assert!(!is_quiet(&process(0, 0), &process(400, 0)));
+        assert!(!is_quiet(&process(0, 0), &process(0, 50 << 20)));
+        assert!(!is_quiet(&Look::DirtyBytes(0.0), &Look::DirtyBytes(5e7)));
+        assert!(
+            !is_quiet(&process(0, 0), &Look::Nothing),
+            "the process ended"
+        );
+        assert!(is_quiet(&Look::Nothing, &Look::Nothing));
+    }
+
+    #[test]
+    fn dirty_bytes_come_as_any_number() {
+        let status = |bytes: bson::Bson| doc! { "wiredTiger": { "cache": { "tracked dirty bytes in the cache": bytes } } };
+        assert_eq!(dirty_bytes(&status(5.into())), Some(5.0));
+        assert_eq!(dirty_bytes(&status(5_i64.into())), Some(5.0));
+        assert_eq!(dirty_bytes(&status("5".into())), None);
+        assert_eq!(dirty_bytes(&doc! {}), None);
+    }
+}

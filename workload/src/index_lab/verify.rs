@@ -1,0 +1,92 @@
+//! Is an index whole?
+
+use bson::{Document, doc};
+use seekscope_server::Server;
+
+/// What the server says about an index that was just built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Verified {
+    /// Does a count by the index, or where that is not possible the server's own validation, agree
+    /// with the number of documents? `None`: the server does neither.
+    pub(super) whole: Option<bool>,
+    /// Keys in the index, which can be more than documents.
+    pub(super) keys: Option<u64>,
+}
+
+/// Counts by the index, and lets the server validate it where it may. Every document must have the
+/// indexed field.
+pub(super) async fn verify(
+    server: &Server,
+    database: &str,
+    collection: &str,
+    index: &str,
+    documents: u64,
+) -> Verified {
+    let count = doc! { "count": collection, "query": {}, "hint": index };
+    let counted = server.command(database, count).await.ok();
+    let counted = counted.and_then(|reply| number(&reply, "n"));
+    let validated = server
+        .command(database, doc! { "validate": collection })
+        .await
+        .ok();
+    judge(counted, validated.as_ref(), index, documents)
+}
+
+/// Some servers count by `_id` whatever index is named, so a count alone that agrees says little: a
+/// validation that disagrees overrules it.
+fn judge(
+    counted: Option<u64>,
+    validated: Option<&Document>,
+    index: &str,
+    documents: u64,
+) -> Verified {
+    let keys = validated.and_then(|reply| number(reply.get_document("keysPerIndex").ok()?, index));
+    let valid = validated.and_then(|reply| reply.get_bool("valid").ok());
+    let by_validation = valid.map(|valid| valid && keys.is_none_or(|keys| keys >= documents));
+    let by_count = counted.map(|n| n == documents);
+    let whole = match (by_count, by_validation) {
+        (None, None) => None,
+        (by_count, by_validation) => {
+            Some(by_count.unwrap_or(true) && by_validation.unwrap_or(true))
+        }
+    };
+    Verified { whole, keys }
+}
+
+/// Servers send int32, int64 or double.
+pub(super) fn number(document: &Document, name: &str) -> Option<u64> {
+    let value = document.get(name)?;
+    #[expect(clippy::cast_possible_truncation, reason = "a cast saturates")]
+    let value = value
+        .as_i64()
+        .or_else(|| value.as_i32().map(i64::from))
+        .or_else(|| value.as_f64().map(|v| v as i64))?;
+    u64::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn count_and_validation_must_agree_with_the_documents() {
+        let valid = |keys: i32| doc! { "valid": true, "keysPerIndex": { "x": keys } };
+        let judged = |counted, validated: Option<&Document>| judge(counted, validated, "x", 10);
+        assert_eq!(
+            judged(Some(10), Some(&valid(310))),
+            Verified {
+                whole: Some(true),
+                keys: Some(310)
+            }
+        );
+        assert_eq!(judged(Some(10), None).whole, Some(true));
+        assert_eq!(judged(Some(9), Some(&valid(10))).whole, Some(false));
+        assert_eq!(judged(Some(10), Some(&valid(9))).whole, Some(false));
+        assert_eq!(judged(None, Some(&valid(10))).whole, Some(true));
+        assert_eq!(
+            judged(Some(10), Some(&doc! { "valid": false })).whole,
+            Some(false)
+        );
+        assert_eq!(judged(None, None), Verified::default());
+    }
+}

@@ -1,0 +1,79 @@
+//! What a workload may have done to a collection's documents, so that the rest can be verified.
+
+use std::collections::BTreeSet;
+
+use crate::own::language::{Action, WorkloadFile};
+
+use super::role::actions;
+use super::step::collection_of;
+
+/// Commands that change nothing.
+const READING_COMMANDS: [&str; 14] = [
+    "ping",
+    "count",
+    "explain",
+    "collStats",
+    "collstats",
+    "dbStats",
+    "dbstats",
+    "serverStatus",
+    "listIndexes",
+    "listCollections",
+    "hello",
+    "buildInfo",
+    "validate",
+    "currentOp",
+];
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Changes {
+    /// Fields that updates write.
+    pub(crate) fields: BTreeSet<String>,
+    /// Any field but `_id` may differ.
+    pub(crate) any_field: bool,
+    /// Documents may come and go in ways that are not counted.
+    pub(crate) any_document: bool,
+}
+
+impl Changes {
+    pub(super) fn of(file: &WorkloadFile, collection: &str) -> Self {
+        let mut changes = Self::default();
+        let roles = file.phases.iter().flat_map(|phase| &phase.roles);
+        for action in roles.flat_map(actions) {
+            changes.add(action, collection);
+        }
+        changes
+    }
+
+    fn add(&mut self, action: &Action, collection: &str) {
+        let is_here = collection_of(action).0 == Some(collection);
+        match action {
+            Action::Update(update) if is_here => {
+                let names = update.set.iter().chain(update.inc.iter());
+                let first = |name: &str| name.split('.').next().unwrap_or_default().to_string();
+                self.fields.extend(names.map(|(name, _)| first(name)));
+                self.any_field |= update.update.is_some() || update.replace || update.upsert;
+                self.any_document |= update.upsert;
+            }
+            Action::Delete(_) if is_here => self.any_document = true,
+            Action::Insert(insert) if is_here => self.any_document |= insert.again,
+            Action::Command(command) => {
+                let text = match &command.command {
+                    toml::Value::Table(table) => table.keys().next().cloned().unwrap_or_default(),
+                    other => other.to_string(),
+                };
+                let reads = READING_COMMANDS.iter().any(|name| {
+                    text.trim_start_matches(['{', '\'', '"', ' ', '\\', '\n'])
+                        .starts_with(name)
+                });
+                self.any_document |= !reads;
+            }
+            Action::Aggregate(aggregate) => {
+                let text = aggregate.pipeline.to_string();
+                self.any_document |= text.contains("$out") || text.contains("$merge");
+            }
+            _ => {}
+        }
+    }
+}

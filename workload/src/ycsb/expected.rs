@@ -1,0 +1,100 @@
+//! What the collection must hold after a load or a run.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use bson::{Bson, RawDocument};
+use seekscope_stats::SplitMix64;
+
+use super::rows::CheckBuffers;
+use super::{Rows, YcsbRun, YcsbSettings};
+use crate::verification::ExpectedData;
+
+/// The rows of a load, and those that a run inserted.
+#[derive(Debug)]
+pub struct YcsbExpected {
+    table: String,
+    rows: Rows,
+    /// First record, and how many of it: of the load.
+    start: u64,
+    count: u64,
+    /// Does nobody else write into the collection?
+    is_whole: bool,
+    run: Option<YcsbRun>,
+    /// Keys cannot be turned back into numbers, so those drawn are kept.
+    drawn: Mutex<HashMap<String, u64>>,
+}
+
+impl YcsbExpected {
+    /// After the load of a slice.
+    pub fn after_load(settings: &YcsbSettings) -> Self {
+        Self {
+            table: settings.table.clone(),
+            rows: Rows::new(settings),
+            start: settings.insert_start,
+            count: settings.load_count,
+            is_whole: settings.load_count == settings.record_count,
+            run: None,
+            drawn: Mutex::default(),
+        }
+    }
+
+    /// After a run on the data of a load, all clients' slices and earlier runs included.
+    pub fn after_run(run: &YcsbRun) -> Self {
+        let settings = run.settings();
+        Self {
+            start: 0,
+            count: settings.first_insert,
+            is_whole: run.is_alone(),
+            run: Some(run.clone()),
+            ..Self::after_load(settings)
+        }
+    }
+
+    fn draw(&self, random: &mut SplitMix64) -> u64 {
+        let inserted = self.run.as_ref().map_or(0, YcsbRun::handed_out);
+        for _ in 0..1_000 {
+            let at = random.below(self.count + inserted);
+            let Some(ordinal) = at.checked_sub(self.count) else {
+                return self.start + at;
+            };
+            let record = self
+                .run
+                .as_ref()
+                .and_then(|run| run.inserted_record(ordinal));
+            if let Some(record) = record {
+                return record;
+            }
+        }
+        self.start + random.below(self.count)
+    }
+}
+
+impl ExpectedData for YcsbExpected {
+    fn collection(&self) -> &str {
+        &self.table
+    }
+
+    fn expected_count(&self) -> Option<u64> {
+        let inserted = self.run.as_ref().map_or(0, YcsbRun::inserted);
+        self.is_whole.then_some(self.count + inserted)
+    }
+
+    fn sample(&self, random: &mut SplitMix64) -> Option<Bson> {
+        let record = self.draw(random);
+        let mut key = String::new();
+        self.rows.key(record, &mut key);
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.insert(key.clone(), record);
+        Some(Bson::String(key))
+    }
+
+    fn matches(&self, id: &Bson, document: &RawDocument) -> bool {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = id.as_str().and_then(|key| drawn.get(key));
+        record.is_some_and(|&record| {
+            self.rows
+                .is_row(record, document, &mut CheckBuffers::default())
+        })
+    }
+}
