@@ -39,7 +39,9 @@ fn make_run(folder: &Path, seed: u64, per_s: f64, p50_us: u64, workload: &str) {
         let count = (per_s * warming * (0.95 + 0.1 * rng.unit_f64())) as u64;
         let mut histogram = latency_histogram();
         for _ in 0..count {
-            histogram.record(p50_us * 500 + rng.below(p50_us * 1000)).unwrap();
+            histogram
+                .record(p50_us * 500 + rng.below(p50_us * 1000))
+                .unwrap();
         }
         if second >= WARM_UP_S {
             done += count;
@@ -61,7 +63,9 @@ fn make_run(folder: &Path, seed: u64, per_s: f64, p50_us: u64, workload: &str) {
             .unwrap();
         for tag in [tag_of("run", HOSTILE), response_tag_of("run", HOSTILE)] {
             let at = Duration::from_secs(second);
-            latencies.write(&tag, at, Duration::from_secs(1), &histogram).unwrap();
+            latencies
+                .write(&tag, at, Duration::from_secs(1), &histogram)
+                .unwrap();
         }
     }
     directory.finish_records().unwrap();
@@ -107,7 +111,11 @@ fn make_run(folder: &Path, seed: u64, per_s: f64, p50_us: u64, workload: &str) {
 
 fn stdout(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.seekscope(arguments).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -123,8 +131,14 @@ fn a_benchmark_is_shown_again_from_its_directory() {
     make_run(&bench.path("a"), 1, 1000.0, 400, "ycsb-a");
     let text = stdout(&bench, &["report", "a"]);
     assert!(text.starts_with("OK: "), "{text}");
-    assert!(text.contains("open loop, Poisson arrivals at 1,000/s"), "{text}");
-    assert!(text.contains("17.0 µs") && text.contains("response"), "{text}");
+    assert!(
+        text.contains("open loop, Poisson arrivals at 1,000/s"),
+        "{text}"
+    );
+    assert!(
+        text.contains("17.0 µs") && text.contains("response"),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "{text}");
     let page = fs::read_to_string(bench.path("a").join("report.html")).unwrap();
     assert!(page.contains("heat-0") && page.contains("chart-0-latency-0"));
@@ -147,31 +161,55 @@ fn benchmarks_are_put_side_by_side() {
     assert_valid("compare", &faster);
     let rate = against(&faster, "per_second");
     assert_eq!(rate["comparison"]["differs"], true, "{rate}");
-    assert!((rate["ratio"].as_f64().unwrap() - 1.2).abs() < 0.03, "{rate}");
+    assert!(
+        (rate["ratio"].as_f64().unwrap() - 1.2).abs() < 0.03,
+        "{rate}"
+    );
     let p99 = against(&faster, "response_p99_ns");
     assert_eq!(p99["comparison"]["differs"], true, "{p99}");
-    assert!((p99["ratio"].as_f64().unwrap() - 0.75).abs() < 0.02, "{p99}");
+    assert!(
+        (p99["ratio"].as_f64().unwrap() - 0.75).abs() < 0.02,
+        "{p99}"
+    );
 
     let equal = json(&mut bench.seekscope(&["compare", "a", "c"]));
     assert_valid("compare", &equal);
     let rate = against(&equal, "per_second");
     assert_eq!(rate["comparison"]["differs"], false, "{rate}");
-    assert!(rate["comparison"]["detectable"].as_f64().unwrap() < 0.05, "{rate}");
+    assert!(
+        rate["comparison"]["detectable"].as_f64().unwrap() < 0.05,
+        "{rate}"
+    );
 
     let text = stdout(&bench, &["compare", "a", "b", "c"]);
     assert!(text.contains("B / A") && text.contains("C / A"), "{text}");
     assert!(text.contains("cache_mib: 1 / 2 / 3"), "{text}");
-    assert!(text.contains("no detectable difference between A and C above"), "{text}");
+    assert!(
+        text.contains("no detectable difference between A and C above"),
+        "{text}"
+    );
     assert!(!text.contains('\u{1b}'), "{text}");
 
     let refused = |arguments: &[&str], words: &[&str]| {
         let output = bench.seekscope(arguments).output().unwrap();
         assert_fails(&output, 2, words);
     };
-    refused(&["compare", "a", "other"], &["different work", "ycsb-c", "--anyway"]);
+    refused(
+        &["compare", "a", "other"],
+        &["different work", "ycsb-c", "--anyway"],
+    );
     refused(&["compare", "a", "b", "a"], &["same run"]);
-    refused(&["compare", "a", "traced"], &["traced", "no steps of a benchmark"]);
-    refused(&["compare", "traced", "a", "b"], &["more than two runs", "bench"]);
+    refused(
+        &["compare", "a", "traced"],
+        &["traced", "no steps of a benchmark"],
+    );
+    refused(
+        &["compare", "traced", "a", "b"],
+        &["more than two runs", "bench"],
+    );
     let text = stdout(&bench, &["compare", "a", "other", "--anyway"]);
-    assert!(text.contains("THEY DID DIFFERENT WORK: workload ycsb-a / ycsb-c"), "{text}");
+    assert!(
+        text.contains("THEY DID DIFFERENT WORK: workload ycsb-a / ycsb-c"),
+        "{text}"
+    );
 }

@@ -84,12 +84,27 @@ fn operation_rows(table: &mut Table, operation: &OperationResult) {
 pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
     let mut table = Table::new(
         2,
-        &["step", "arrivals", "in flight", "warm-up", "steady", "verified"],
+        &[
+            "step",
+            "arrivals",
+            "in flight",
+            "warm-up",
+            "steady",
+            "verified",
+        ],
     );
     for step in steps {
-        let warm_up = step.warm_up_ended_ns.map(|ns| ns.saturating_sub(step.started_ns));
-        let steady = step.steady.as_ref().map(|s| if s.steady { "yes" } else { "NO" }.to_string());
-        let verified = step.verification.as_ref().map(|v| if v.holds() { "yes" } else { "NO" }.to_string());
+        let warm_up = step
+            .warm_up_ended_ns
+            .map(|ns| ns.saturating_sub(step.started_ns));
+        let steady = step
+            .steady
+            .as_ref()
+            .map(|s| if s.steady { "yes" } else { "NO" }.to_string());
+        let verified = step
+            .verification
+            .as_ref()
+            .map(|v| if v.holds() { "yes" } else { "NO" }.to_string());
         table.row([
             step_name(step).into(),
             sentences::arrivals(&step.arrivals).into(),
