@@ -12,6 +12,7 @@
 )]
 
 mod analysis_sql;
+mod bench_labs;
 mod command_line;
 mod demo;
 mod directory_snapshot;
