@@ -66,27 +66,24 @@ impl AsyncClient for CqlClient {
             let session = self.session.as_ref();
             match translate(request, &session.target.keyspace)? {
                 Plan::Read { table, statement } => read(session, table, &statement, reply).await,
-                Plan::Insert {
+                Plan::Write {
                     table,
-                    first,
+                    model,
                     statements,
                 } => {
-                    let done = write(session, table, &statements).await;
-                    let Err(failure) = done else {
-                        return note(done, reply);
-                    };
-                    // The first document of all makes the table.
-                    if failure.done > 0
-                        || keyspace::tables(session).await?.iter().any(|t| t == table)
+                    let mut done = write(session, table, &statements).await;
+                    if let (Err(failure), Some(model)) = (&done, model)
+                        && failure.done == 0
+                        && is_missing(session, table).await?
                     {
-                        return Err(failure);
+                        let table_of_model = Table::of_document(table, model)?;
+                        keyspace::make_table(session, &table_of_model).await?;
+                        done = write(session, table, &statements).await;
                     }
-                    let table_of_first = Table::of_document(table, first)?;
-                    keyspace::make_table(session, &table_of_first).await?;
-                    note(write(session, table, &statements).await, reply)
-                }
-                Plan::Change { table, statements } => {
-                    note(write(session, table, &statements).await, reply)
+                    // Every write matches a row: the one there, or the one that it makes.
+                    reply.matched = done?;
+                    reply.modified = reply.matched;
+                    Ok(())
                 }
                 Plan::CreateIndexes { table, indexes } => {
                     for (name, column) in indexes {
@@ -108,11 +105,8 @@ impl AsyncClient for CqlClient {
     }
 }
 
-/// Every write of Cassandra matches a row: the one there, or the one that it makes.
-fn note(done: Result<u64, Failure>, reply: &mut OwnedReply) -> Result<(), Failure> {
-    reply.matched = done?;
-    reply.modified = reply.matched;
-    Ok(())
+async fn is_missing(session: &CqlSession, table: &str) -> Result<bool, Failure> {
+    Ok(!keyspace::tables(session).await?.iter().any(|t| t == table))
 }
 
 async fn read(

@@ -4,7 +4,7 @@ use bson::{RawBsonRef, RawDocument};
 use seekscope_client::request::Verb;
 use seekscope_client::{Failure, FailureKind, Request};
 
-use crate::document::{Bound, column_of};
+use crate::document::{Bound, KEY_COLUMN, column_of};
 use crate::table::quoted;
 
 /// A statement to prepare, and what is bound to it.
@@ -22,14 +22,10 @@ pub(crate) enum Plan<'a> {
         statement: Statement<'a>,
     },
     /// Each statement by itself: their keys lie on different nodes, where a batch would be slower.
-    Insert {
+    Write {
         table: &'a str,
-        /// What the table is made for, should it be missing.
-        first: &'a RawDocument,
-        statements: Vec<Statement<'a>>,
-    },
-    Change {
-        table: &'a str,
+        /// A whole document, for which the table is made should it be missing.
+        model: Option<&'a RawDocument>,
         statements: Vec<Statement<'a>>,
     },
     CreateIndexes {
@@ -61,9 +57,9 @@ pub(crate) fn translate<'a>(request: &'a Request, keyspace: &str) -> Result<Plan
             table,
             statement: find(body, &place)?,
         }),
-        (Verb::Insert, "insert") => insert(request, table, &place),
-        (Verb::Update, "update") => change(request, table, |s| update(s, &place)),
-        (Verb::Delete, "delete") => change(request, table, |s| delete(s, &place)),
+        (Verb::Insert, "insert") => write(request, table, |d| Ok((upsert(d, &place)?, Some(d)))),
+        (Verb::Update, "update") => write(request, table, |s| update(s, &place)),
+        (Verb::Delete, "delete") => write(request, table, |s| delete(s, &place)),
         (Verb::Command, "createIndexes") => create_indexes(body, table),
         (Verb::Command, "dropIndexes") => Ok(Plan::DropIndex {
             name: index_name(table, body.get_str("index").map_err(malformed)?),
@@ -127,7 +123,7 @@ fn find<'a>(body: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure
 
 /// The columns that a projection includes.
 fn projected(projection: &RawDocument) -> Result<String, Failure> {
-    let mut columns = vec![quoted(column_of("_id"))];
+    let mut columns = vec![quoted(KEY_COLUMN)];
     for element in projection {
         let (field, included) = element.map_err(malformed)?;
         match (field.as_str(), is_one(included)) {
@@ -145,14 +141,21 @@ fn projected(projection: &RawDocument) -> Result<String, Failure> {
     Ok(columns.join(", "))
 }
 
-fn insert<'a>(request: &'a Request, table: &'a str, place: &str) -> Result<Plan<'a>, Failure> {
-    let documents = documents(request)?;
-    let first = *documents.first().ok_or_else(|| no_key("insert"))?;
-    let statements = documents.into_iter().map(|d| upsert(d, place));
-    Ok(Plan::Insert {
+/// A statement, and the whole document that it writes, if it does.
+type Change<'a> = (Statement<'a>, Option<&'a RawDocument>);
+
+fn write<'a>(
+    request: &'a Request,
+    table: &'a str,
+    translate: impl Fn(&'a RawDocument) -> Result<Change<'a>, Failure>,
+) -> Result<Plan<'a>, Failure> {
+    let changes = documents(request)?.into_iter().map(translate);
+    let (statements, models): (Vec<_>, Vec<_>) =
+        changes.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+    Ok(Plan::Write {
         table,
-        first,
-        statements: statements.collect::<Result<_, _>>()?,
+        model: models.into_iter().flatten().next(),
+        statements,
     })
 }
 
@@ -173,24 +176,18 @@ fn upsert<'a>(document: &'a RawDocument, place: &str) -> Result<Statement<'a>, F
     })
 }
 
-fn change<'a>(
-    request: &'a Request,
-    table: &'a str,
-    translate: impl Fn(&'a RawDocument) -> Result<Statement<'a>, Failure>,
-) -> Result<Plan<'a>, Failure> {
-    let statements = documents(request)?.into_iter().map(translate);
-    Ok(Plan::Change {
-        table,
-        statements: statements.collect::<Result<_, _>>()?,
-    })
-}
-
-/// `{q: {_id: …}, u: {$set: {…}}}`. As every update of Cassandra it makes the row if it is not there.
-fn update<'a>(statement: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure> {
+/// `{q: {_id: …}, u: {$set: {…}}}`, which as every update of Cassandra makes the row if it is not there;
+/// or `u` is a whole document.
+fn update<'a>(statement: &'a RawDocument, place: &str) -> Result<Change<'a>, Failure> {
     let key = key_of(statement)?;
     let change = statement.get_document("u").map_err(malformed)?;
+    if change.get("_id").map_err(malformed)? == Some(key.0) {
+        return Ok((upsert(change, place)?, Some(change)));
+    }
     let Some(("$set", RawBsonRef::Document(fields))) = only(change) else {
-        return Err(unsupported("an update that is no $set"));
+        return Err(unsupported(
+            "an update that is neither $set nor a whole document",
+        ));
     };
     let (mut columns, mut values) = (Vec::new(), Vec::new());
     for element in fields {
@@ -199,19 +196,16 @@ fn update<'a>(statement: &'a RawDocument, place: &str) -> Result<Statement<'a>, 
         values.push(Bound(value));
     }
     values.push(key);
-    let key = quoted(column_of("_id"));
-    Ok(Statement {
-        cql: format!("UPDATE {place} SET {} WHERE {key} = ?", columns.join(", ")),
-        values,
-    })
+    let key = quoted(KEY_COLUMN);
+    let cql = format!("UPDATE {place} SET {} WHERE {key} = ?", columns.join(", "));
+    Ok((Statement { cql, values }, None))
 }
 
-fn delete<'a>(statement: &'a RawDocument, place: &str) -> Result<Statement<'a>, Failure> {
-    let key = quoted(column_of("_id"));
-    Ok(Statement {
-        cql: format!("DELETE FROM {place} WHERE {key} = ?"),
-        values: vec![key_of(statement)?],
-    })
+fn delete<'a>(statement: &'a RawDocument, place: &str) -> Result<Change<'a>, Failure> {
+    let key = quoted(KEY_COLUMN);
+    let cql = format!("DELETE FROM {place} WHERE {key} = ?");
+    let values = vec![key_of(statement)?];
+    Ok((Statement { cql, values }, None))
 }
 
 /// The value of `{q: {_id: value}}`.

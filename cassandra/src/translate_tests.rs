@@ -59,16 +59,23 @@ fn reads_are_by_key_or_by_token() {
 fn writes_are_upserts_by_key() {
     let documents = [doc! { "_id": "a", "x": 1 }, doc! { "_id": "b", "x": 2 }];
     let inserts = request(Verb::Insert, doc! { "insert": "t" }, &documents);
-    let Plan::Insert { statements, .. } = translate(&inserts, "k").unwrap() else {
+    let Plan::Write {
+        statements, model, ..
+    } = translate(&inserts, "k").unwrap()
+    else {
         panic!("no insert");
     };
     assert_eq!(statements.len(), 2);
+    assert_eq!(model.unwrap().get_str("_id").unwrap(), "a");
     let insert = "INSERT INTO \"k\".\"t\" (\"y_id\", \"x\") VALUES (?, ?)";
     assert_eq!(statements[1].cql, insert);
 
     let set = doc! { "q": { "_id": "a" }, "u": { "$set": { "x": 5, "y": 6 } } };
     let updates = request(Verb::Update, doc! { "update": "t" }, &[set]);
-    let Plan::Change { statements, .. } = translate(&updates, "k").unwrap() else {
+    let Plan::Write {
+        statements, model, ..
+    } = translate(&updates, "k").unwrap()
+    else {
         panic!("no update");
     };
     let update = "UPDATE \"k\".\"t\" SET \"x\" = ?, \"y\" = ? WHERE \"y_id\" = ?";
@@ -76,6 +83,14 @@ fn writes_are_upserts_by_key() {
         (statements[0].cql.as_str(), statements[0].values.len()),
         (update, 3)
     );
+    assert!(model.is_none());
+
+    let whole = doc! { "q": { "_id": "a" }, "u": { "_id": "a", "x": 7 }, "upsert": true };
+    let replacements = request(Verb::Update, doc! { "update": "t" }, &[whole]);
+    let Plan::Write { statements, .. } = translate(&replacements, "k").unwrap() else {
+        panic!("no replacement");
+    };
+    assert_eq!(statements[0].cql, insert);
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub enum Wanted {
 pub struct Choice {
     pub kind: ClientKind,
     /// There if `kind` is `Raw`.
-    pub raw: Option<RawTarget>,
+    pub raw: Option<Box<RawTarget>>,
     /// For people, e.g. "the connection string asks for TLS".
     pub reason: String,
 }
@@ -38,7 +38,7 @@ pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Choice, Clien
     match RawTarget::parse(uri, database) {
         Ok(target) => Ok(Choice {
             kind: ClientKind::Raw,
-            raw: Some(target),
+            raw: Some(Box::new(target)),
             reason: if wanted == Wanted::Raw {
                 "asked for".into()
             } else {

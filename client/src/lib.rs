@@ -11,13 +11,14 @@ pub mod actor;
 pub mod async_client;
 pub mod bson_writer;
 pub mod choose;
+pub mod driver;
 pub mod engine;
 pub mod error;
 pub mod job;
 pub mod reply;
 pub mod request;
+mod schedule;
 pub mod second;
-#[allow(dead_code, reason = "its users come next")]
 mod server_codes;
 pub mod wire;
 
@@ -25,6 +26,7 @@ pub use actor::{Actor, ActorPlace, Operation, OperationId, Verdict, Workload};
 pub use async_client::{AsyncClient, AsyncClientFactory, BoxFuture, OwnedReply};
 pub use bson_writer::BsonWriter;
 pub use choose::{Choice, Wanted, choose};
+pub use driver::DriverTarget;
 pub use engine::{ClientSpec, run};
 pub use error::ClientError;
 pub use job::{EndReason, Ended, FailureCount, Job, Retries, ScheduleKind};

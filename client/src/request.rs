@@ -56,4 +56,21 @@ impl Request {
         self.statement_count = 0;
         self.in_transaction = Transaction::default();
     }
+
+    /// The statements as they are sent: none where none are counted.
+    pub(crate) fn sequence(&self) -> &[u8] {
+        if self.statement_count == 0 {
+            return &[];
+        }
+        self.statements.bytes()
+    }
+
+    /// Can it change data? Commands may.
+    pub(crate) fn is_write(&self) -> bool {
+        match self.verb {
+            Verb::Insert | Verb::Update | Verb::Delete => true,
+            Verb::Find | Verb::Aggregate => false,
+            Verb::Command => self.in_transaction == Transaction::End,
+        }
+    }
 }

@@ -1,19 +1,21 @@
 //! Our own client on MongoDB's wire protocol, for servers without TLS or authentication.
+//!
+//! A [`RawTarget`] is what a connection string asks for; its server, once found, is an `Endpoint`; each
+//! virtual user has a `Connection` to that. Nothing here waits or knows of time: the engine calls when a
+//! socket is ready.
 
-/// A server and how to talk to it, from a connection string.
-#[derive(Debug, Clone)]
-pub struct RawTarget {
-    /// Requests go to this database.
-    pub database: String,
-}
+pub(crate) mod connection;
+mod elements;
+pub(crate) mod endpoint;
+mod greeting;
+mod message;
+mod reply;
+pub(crate) mod socket;
+pub mod target;
 
-impl RawTarget {
-    /// Reads a connection string; requests go to `database`. The error says in a sentence what in it
-    /// needs the official driver.
-    pub fn parse(uri: &str, database: &str) -> Result<Self, String> {
-        let _ = uri;
-        Ok(Self {
-            database: database.into(),
-        })
-    }
+pub use target::RawTarget;
+
+/// For the fuzzer: reads a reply as if it answered `request_id`, and says whether it was accepted.
+pub fn reads_as_reply(bytes: &[u8], request_id: i32) -> bool {
+    reply::read(bytes, request_id).is_ok()
 }

@@ -130,9 +130,6 @@ pub struct BenchStep {
     pub server_write_bytes: Option<u64>,
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
-    /// Bytes that the server's data directory takes on the disk after the step, journal included, where
-    /// it can be seen.
-    pub directory_bytes: Option<u64>,
     pub verification: Option<Verification>,
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
 const START_LIMIT: Duration = Duration::from_secs(300);
@@ -53,10 +53,21 @@ const LOGBACK: &str = r#"<configuration>
 /// Dropping it kills the server and removes its data.
 pub(crate) struct CassandraServer {
     pub(crate) port: u16,
-    pub(crate) pid: u32,
+    pid: u32,
     /// Ended: the server is dead.
     keeper: Option<std::thread::JoinHandle<()>>,
     folder: tempfile::TempDir,
+}
+
+/// One server for all tests that use it at the same time; each has a keyspace of its own.
+pub(crate) fn shared() -> Arc<CassandraServer> {
+    static SERVER: Mutex<Weak<CassandraServer>> = Mutex::new(Weak::new());
+    let mut server = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
+    server.upgrade().unwrap_or_else(|| {
+        let started = Arc::new(CassandraServer::start());
+        *server = Arc::downgrade(&started);
+        started
+    })
 }
 
 impl CassandraServer {
@@ -80,7 +91,7 @@ impl CassandraServer {
         server
     }
 
-    /// For [`seekscope_cassandra::CqlTarget`], without a keyspace.
+    /// For [`seekscope_cassandra::CqlTarget`].
     pub(crate) fn uri(&self, keyspace: &str, options: &str) -> String {
         format!("cql://127.0.0.1:{}/{keyspace}?{options}", self.port)
     }

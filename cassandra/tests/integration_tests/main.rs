@@ -8,13 +8,5 @@
 
 mod cassandra_server;
 
-#[test]
-fn starts() {
-    let server = cassandra_server::CassandraServer::start();
-    println!(
-        "port {} pid {} {}",
-        server.port,
-        server.pid,
-        server.uri("x", "")
-    );
-}
+mod ownership;
+mod requests;

@@ -1,11 +1,15 @@
 //! `seekscope bench`: what a server can do. Read [`stage`] first: every verb works on it.
 
 mod client_choice;
+mod data;
 mod ending;
 mod figures;
 mod interruption;
+mod objective;
 mod private_server;
 mod results;
+mod search;
+mod sending;
 mod setting;
 mod stage;
 mod step_recorder;
@@ -13,6 +17,8 @@ mod step_summary;
 mod summary;
 mod target;
 mod validity;
+mod variants;
+mod ycsb;
 mod ycsb_output;
 
 pub use results::{Results, Show};
@@ -29,9 +35,7 @@ pub async fn run(
     arguments: Vec<String>,
 ) -> Result<()> {
     match &args.verb {
-        BenchVerb::Ycsb(_) | BenchVerb::Sysbench(_) => {
-            let _ = (environment, arguments);
-            Ok(())
-        }
+        BenchVerb::Ycsb(args) => ycsb::run(args, environment, arguments).await,
+        BenchVerb::Sysbench(_) => Ok(()),
     }
 }

@@ -1,10 +1,9 @@
 //! A server of our own with the settings that a benchmark asks for.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_run::{CacheState, Limitation};
 use seekscope_server::{
     LocalServer, LocalServerOptions, ServerBinary, Stopped, Workspace, page_cache,
@@ -93,25 +92,6 @@ impl PrivateServer {
         let evicted = page_cache::evict(&self.options.data_directory)?;
         self.start_again().await?;
         Ok(evicted.state())
-    }
-
-    /// Bytes that its data directory takes on the disk now, journal included.
-    pub fn bytes_on_disk(&self) -> Result<u64> {
-        let folder = &self.options.data_directory;
-        let mut bytes = 0;
-        for file in page_cache::files_below(folder)? {
-            // Blocks of 512 bytes: stat(2).
-            match file.metadata() {
-                Ok(facts) => bytes += facts.blocks() * 512,
-                // The journal's files come and go.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => {
-                    return Err(error)
-                        .with_context(|| format!("cannot look at {}", file.display()));
-                }
-            }
-        }
-        Ok(bytes)
     }
 
     /// Stops it and leaves its data in place; says where.

@@ -13,11 +13,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use seekscope_client::{ClientError, Ended, Job, Second, Wanted, Workload, run};
+use mongodb::bson::doc;
+use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
+use seekscope_server::ProcFs;
+use seekscope_server::sampling::Sampler;
+use tokio::task::JoinHandle;
+
 use super::client_choice::{Chosen, choose};
+use super::ending::server_gone;
 use super::interruption::Interruption;
 use super::step_recorder::StepRecorder;
 use super::step_summary::{self, Around};
@@ -47,11 +53,15 @@ pub struct StepPlan {
     pub repetition: u32,
     pub workload: Arc<dyn Workload>,
     pub database: String,
+    /// Those that it touches: their size is recorded.
+    pub collections: Vec<String>,
     pub client: Wanted,
     pub job: Job,
     /// `job.schedule` as results name it.
     pub arrivals: Arrivals,
     pub warm_up: WarmUpName,
+    /// Operations that will be done, for the progress, where that is known.
+    pub expected: Option<u64>,
     /// Raised by the caller to end the step early, beside a signal.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -117,9 +127,11 @@ impl Stage {
         let started = self.session.document.started;
         let kinds = plan.workload.operations();
         let recorder = StepRecorder::new(&self.session.directory, started, &plan.name, kinds)?;
-        let before = Around::now(target, &plan.database).await;
+        let before = Around::before(target, &plan).await;
+        let sampling = self.start_sampling(target)?;
         let (recorder, ended) = self.work(&chosen, &plan, recorder).await?;
-        let after = Around::now(target, &plan.database).await;
+        let after = Around::after(target, &plan).await;
+        sampling.abort();
         let ended = match ended {
             Ok(ended) => ended,
             Err(ClientError::Stopped) => {
@@ -138,7 +150,6 @@ impl Stage {
         )?;
         let mut step = summed.step;
         step.variant.clone_from(&target.variant);
-        step.directory_bytes = target.bytes_on_disk();
         step_summary::add_around(&mut step, &before, &after);
         for limitation in summed.limitations {
             self.session.limit(limitation);
@@ -150,11 +161,28 @@ impl Stage {
             return Err(error).context("while recording what was measured");
         }
         self.interruption.check()?;
+        if ended.reason == EndReason::Failing
+            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+        {
+            return Err(server_gone(&plan.name, gone));
+        }
         Ok(StepDone {
             index,
             ended,
             response: summed.response,
         })
+    }
+
+    /// Counters of server and host, once a second until aborted.
+    fn start_sampling(&self, target: &Target) -> Result<JoinHandle<()>> {
+        let mut writer = self.session.directory.counter_writer()?;
+        let device = self.session.document.device.as_ref().map(|d| d.device.clone());
+        let pid = target.facts.pid;
+        let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
+        Ok(tokio::spawn(async move {
+            // A run directory that cannot be written is noticed by those who write what was measured.
+            let _ = sampler.every_second(|samples| writer.write(samples)).await;
+        }))
     }
 
     /// The blocking work on a thread of its own.
@@ -200,7 +228,7 @@ impl Stage {
 }
 
 fn bar(progress: Progress, plan: &StepPlan) -> Step {
-    match plan.job.transactions {
+    match plan.expected.or(plan.job.transactions) {
         Some(total) => progress.counted(plan.name.clone(), total),
         None => progress.step(plan.name.clone()),
     }

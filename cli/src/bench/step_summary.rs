@@ -6,10 +6,10 @@ use anyhow::Result;
 use hdrhistogram::Histogram;
 use seekscope_client::{Ended, ScheduleKind};
 use seekscope_run::{
-    BenchStep, ClockOffset, LatencySummary, Limitation, ProcessIo, RunDirectory, StorageFacts,
+    BenchStep, ClockOffset, LatencySummary, Limitation, RunDirectory, StorageFacts,
     latency_histogram, parse_tag, service_tag_of_response,
 };
-use seekscope_server::process::io_between;
+use seekscope_server::ServerUse;
 
 use super::client_choice::Chosen;
 use super::figures;
@@ -22,15 +22,25 @@ use crate::args::WarmUpName;
 /// What can be seen of the server from outside at a moment.
 #[derive(Debug, Default)]
 pub struct Around {
-    process: Option<ProcessIo>,
+    used: Option<ServerUse>,
     storage: Option<StorageFacts>,
 }
 
 impl Around {
-    pub async fn now(target: &Target, database: &str) -> Self {
+    /// To be taken last before a step, and first after it.
+    pub async fn before(target: &Target, plan: &StepPlan) -> Self {
         Self {
-            storage: target.storage(database).await,
-            process: target.process_io(),
+            storage: target.storage(&plan.database, &plan.collections).await,
+            used: target.server_use(),
+        }
+    }
+
+    /// As [`Self::before`], but the process first: asking for statistics uses some.
+    pub async fn after(target: &Target, plan: &StepPlan) -> Self {
+        let used = target.server_use();
+        Self {
+            used,
+            storage: target.storage(&plan.database, &plan.collections).await,
         }
     }
 }
@@ -171,11 +181,11 @@ fn limitations(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Vec
 pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     step.storage_before.clone_from(&before.storage);
     step.storage_after.clone_from(&after.storage);
-    if let (Some(before), Some(after)) = (&before.process, &after.process) {
-        let between = io_between(before, after);
-        step.server_cpu_ns = Some(between.cpu_ns);
-        step.server_read_bytes = Some(between.device_read_bytes);
-        step.server_write_bytes = Some(between.device_write_bytes);
+    let used = after.used.as_ref().zip(before.used.as_ref());
+    if let Some(used) = used.and_then(|(after, before)| after.since(before)) {
+        step.server_cpu_ns = Some(used.cpu_ns);
+        step.server_read_bytes = used.read_bytes;
+        step.server_write_bytes = used.write_bytes;
     }
 }
 

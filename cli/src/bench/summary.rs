@@ -130,7 +130,6 @@ fn step(step: &BenchStep) -> Value {
         "client_rss_bytes": step.client_rss_bytes,
         "storage_before": step.storage_before,
         "storage_after": step.storage_after,
-        "directory_bytes": step.directory_bytes,
         "verification": step.verification,
         "verified": step.verification.as_ref().map(|v| v.holds()),
     })

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use seekscope_run::{DeviceFacts, Limitation, ProcessIo, TargetFacts};
-use seekscope_server::{ProcFs, Server};
+use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_server::{ProcFs, Server, ServerUse, directory_bytes, storage_facts};
 
 use super::private_server::PrivateServer;
 use crate::args::BenchTargetArgs;
@@ -68,14 +68,20 @@ impl Target {
         })
     }
 
-    /// The kernel's counters of its process; `None` where that cannot be seen.
-    pub fn process_io(&self) -> Option<ProcessIo> {
-        ProcFs::host().io(self.facts.pid?).ok()
+    /// What its process has used so far; `None` where that cannot be seen.
+    pub fn server_use(&self) -> Option<ServerUse> {
+        ServerUse::read(&ProcFs::host(), self.facts.pid?)
     }
 
-    /// What the database takes, from the server's statistics; `None` where it tells nothing.
-    pub async fn storage(&self, _database: &str) -> Option<seekscope_run::StorageFacts> {
-        None
+    /// What the collections take, from the server's statistics; `None` where it tells nothing.
+    pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
+        let names: Vec<&str> = collections.iter().map(String::as_str).collect();
+        let facts = storage_facts(&self.server, database, &names).await.ok()?;
+        let folder = self.facts.dbpath.as_deref().map(Path::new);
+        Some(StorageFacts {
+            directory_bytes: folder.and_then(directory_bytes),
+            ..facts
+        })
     }
 
     /// The disk under its data, where that is on this host.
@@ -89,11 +95,6 @@ impl Target {
         self.local.is_some()
     }
 
-    /// Bytes that its data directory takes on the disk; `None` where it is not our own.
-    pub fn bytes_on_disk(&self) -> Option<u64> {
-        self.local.as_ref()?.bytes_on_disk().ok()
-    }
-
     /// Restarts our own server with cold files. What could not be made cold is said.
     pub async fn make_cold(&mut self) -> Result<Option<Limitation>> {
         let Some(local) = &mut self.local else {
@@ -104,8 +105,8 @@ impl Target {
         self.server = Server::connect(&self.uri).await?;
         self.facts.pid = self.server.facts(&ProcFs::host()).await.target.pid;
         Ok(match state {
-            seekscope_run::CacheState::Cold { .. } => None,
-            seekscope_run::CacheState::AsFound { why } => Some(Limitation {
+            CacheState::Cold { .. } => None,
+            CacheState::AsFound { why } => Some(Limitation {
                 what: "a step did not begin on cold files, so it read less from the disk than it would have".into(),
                 why,
                 remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),

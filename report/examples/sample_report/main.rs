@@ -4,10 +4,12 @@
 //! - `sample_report OUT.html [SECONDS] --disk [--job] [--hostile]`: a disk, or one job on it for
 //!   some seconds,
 //! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace,
-//! - `sample_report OUT.html [LEAVES] --layout [--named] [--hostile]`: a layout.
+//! - `sample_report OUT.html [LEAVES] --layout [--named] [--hostile]`: a layout,
+//! - `sample_report OUT.html [SECONDS] --bench [--hostile]`: a benchmark.
 //!
-//! OUT.txt instead is what the terminal would show of a disk, a trace or a layout.
+//! OUT.txt instead is what the terminal would show of a disk, a trace, a layout or a benchmark.
 
+mod bench_sample;
 mod disk_sample;
 mod layout_sample;
 mod synthetic;
@@ -28,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named]] [--hostile]")?;
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named] | --bench] [--hostile]")?;
     let number = words.get(1).map(|number| number.parse()).transpose()?;
     let report = if flag("--disk") {
         let sample = if flag("--job") {
@@ -47,6 +49,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             sample.terminal(WIDTH)
         } else {
             sample.html()?
+        }
+    } else if flag("--bench") {
+        let sample = bench_sample::bench_run(number.unwrap_or(60), flag("--hostile"));
+        if path.ends_with(".txt") {
+            sample.terminal(WIDTH)
+        } else {
+            sample.html()
         }
     } else if flag("--layout") {
         let leaves = number.unwrap_or(20_000);

@@ -15,6 +15,8 @@ pub mod java;
 pub mod length;
 pub mod permutation;
 pub mod printable;
+#[cfg(test)]
+mod share_tests;
 pub mod simple;
 pub mod zipf;
 pub mod zipfian_gray;

@@ -8,6 +8,8 @@
 //! Data are loaded as the original loads them, from one stream of random numbers per collection; but
 //! several virtual users may send the batches of a collection side by side, which the original cannot.
 
+#[cfg(test)]
+mod actor_tests;
 pub mod data;
 pub mod expected;
 pub mod load;

@@ -32,6 +32,7 @@ pub mod expected;
 pub mod known;
 pub mod load;
 pub mod properties;
+mod reading;
 pub mod rows;
 pub mod run;
 pub mod settings;

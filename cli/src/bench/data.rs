@@ -1,0 +1,162 @@
+//! The data that a benchmark loads or finds: whose they are, whether they are those that are wanted,
+//! and whether acknowledged writes are in them.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use mongodb::bson::doc;
+use seekscope_run::units::format_count;
+use seekscope_workload::ownership::{DataSet, OwnedDatabase};
+use seekscope_workload::{ExpectedData, VerificationOptions, verify};
+
+use super::stage::Stage;
+use super::target::Target;
+use crate::exit::Usage;
+
+/// Documents read back from each collection.
+const SAMPLES: u64 = 1000;
+const BARRIER_POLL: Duration = Duration::from_millis(200);
+
+/// Makes room for a load: drops an earlier data set of that name and writes the entry of the new one.
+/// One of several clients drops nothing that the others may have begun.
+pub async fn begin_load(
+    target: &Target,
+    database: &str,
+    wanted: &DataSet,
+    clients: u32,
+) -> Result<()> {
+    let mut owned = OwnedDatabase::open(&target.server, database).await?;
+    match owned.data_set(&wanted.name) {
+        Some(earlier) if clients > 1 && earlier.loaded => {
+            return Err(Usage(format!(
+                "the database {database} holds loaded data; several clients cannot drop it: drop it \
+                 first with `seekscope bench … --phase run --operations 1 --drop`, or name another \
+                 with --database"
+            ))
+            .into());
+        }
+        Some(earlier) if clients > 1 && earlier.is_same_data(wanted) => return Ok(()),
+        Some(_) => owned.drop_data_set(&wanted.name).await?,
+        None => {}
+    }
+    Ok(owned.record(wanted.clone()).await?)
+}
+
+/// Notes that everything is loaded.
+pub async fn end_load(target: &Target, database: &str, name: &str) -> Result<()> {
+    let mut owned = OwnedDatabase::open(&target.server, database).await?;
+    Ok(owned.set_loaded(name).await?)
+}
+
+/// The data set that a run is to work on, if it is there and the right one.
+pub async fn find_loaded(target: &Target, database: &str, wanted: &DataSet) -> Result<DataSet> {
+    let owned = OwnedDatabase::open(&target.server, database).await?;
+    let refused = |why: &str| {
+        Usage(format!(
+            "the database {database} {why}: load it first (--phase load, or both phases)"
+        ))
+    };
+    let found = owned
+        .data_set(&wanted.name)
+        .ok_or_else(|| refused(&format!("holds no data of {}", wanted.name)))?;
+    if !found.loaded {
+        return Err(refused("was not loaded to its end").into());
+    }
+    if !found.is_same_data(wanted) {
+        return Err(refused(&format!("holds other data ({})", difference(found, wanted))).into());
+    }
+    Ok(found.clone())
+}
+
+/// What in the settings is different, for people.
+fn difference(found: &DataSet, wanted: &DataSet) -> String {
+    let mut differences = Vec::new();
+    if found.records != wanted.records {
+        differences.push(format!("{} records", format_count(found.records)));
+    }
+    if found.edition != wanted.edition {
+        differences.push(format!("edition {}", found.edition));
+    }
+    if found.seed != wanted.seed {
+        differences.push(format!("seed {}", found.seed));
+    }
+    let others = found.settings.iter().filter(|(name, value)| wanted.settings.get(*name) != Some(value));
+    differences.extend(others.map(|(name, value)| format!("{name}={value}")));
+    differences.join(", ")
+}
+
+/// Notes how far the inserts of a run came.
+pub async fn advance(target: &Target, database: &str, name: &str, next: u64) -> Result<()> {
+    let mut owned = OwnedDatabase::open(&target.server, database).await?;
+    Ok(owned.advance(name, next).await?)
+}
+
+/// Drops the data set.
+pub async fn drop_data(target: &Target, database: &str, name: &str) -> Result<()> {
+    let mut owned = OwnedDatabase::open(&target.server, database).await?;
+    Ok(owned.drop_data_set(name).await?)
+}
+
+/// Counts and re-reads what a step left, and puts the result into its record.
+pub async fn verify_step(
+    stage: &mut Stage,
+    target: &Target,
+    database: &str,
+    index: usize,
+    expected: &[&dyn ExpectedData],
+    in_doubt: u64,
+) -> Result<()> {
+    let options = VerificationOptions {
+        samples: SAMPLES,
+        seed: 1,
+        in_doubt,
+    };
+    let found = {
+        let _step = stage.progress.step("reading back what was acknowledged");
+        let verified = async { Ok(verify(&target.server, database, expected, &options).await?) };
+        stage.interruption.clone().or(verified).await?
+    };
+    if let Some(step) = stage.step_at(index) {
+        step.verification = Some(found);
+    }
+    stage.session.save()
+}
+
+/// Waits until a collection holds so many documents: the other clients have loaded their parts.
+pub async fn await_documents(
+    stage: &Stage,
+    target: &Target,
+    database: &str,
+    collection: &str,
+    count: u64,
+    limit: Duration,
+) -> Result<()> {
+    let _step = stage.progress.step("waiting for the other clients' loads");
+    let end = tokio::time::Instant::now() + limit;
+    let waiting = async {
+        loop {
+            let reply = target.server.command(database, doc! { "count": collection }).await?;
+            let found = reply.get("n").and_then(|n| match n {
+                mongodb::bson::Bson::Int32(n) => u64::try_from(*n).ok(),
+                mongodb::bson::Bson::Int64(n) => u64::try_from(*n).ok(),
+                #[expect(clippy::cast_possible_truncation, reason = "counts are whole and below 2^53")]
+                #[expect(clippy::cast_sign_loss, reason = "filtered")]
+                mongodb::bson::Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
+                _ => None,
+            });
+            if found.is_some_and(|found| found >= count) {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() > end {
+                anyhow::bail!(
+                    "after {limit:?} the collection {collection} holds {} of {} documents: did all \
+                     clients start?",
+                    format_count(found.unwrap_or(0)),
+                    format_count(count)
+                );
+            }
+            tokio::time::sleep(BARRIER_POLL).await;
+        }
+    };
+    stage.interruption.or(waiting).await
+}

@@ -1,0 +1,231 @@
+//! How operations are sent, from the command line: jobs for the engine, and the part of this process
+//! where several do one job together.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use seekscope_client::{Job, Retries, ScheduleKind, Wanted};
+use seekscope_run::{Arrivals, ClockOffset};
+
+use super::client_choice::wanted;
+use crate::args::{ArrivalsName, SendArgs, StartAt, WarmUpName};
+use crate::exit::Usage;
+
+const IN_FLIGHT: usize = 8;
+/// So many failures in a row, and for each operation in flight, mean that nothing will succeed.
+const FAILURES_IN_A_ROW: u64 = 1000;
+const FAILURES_FOR_EACH: u64 = 20;
+/// A start that lies further back is a mistake.
+const START_LATE_MAX: Duration = Duration::from_secs(5);
+/// Of a file of arrival times.
+const REPLAY_BYTES_MAX: u64 = 1 << 30;
+
+/// What the workload says where the command line does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Defaults {
+    pub in_flight: Option<usize>,
+    pub per_s: Option<f64>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Sending {
+    pub in_flight: usize,
+    pub threads: usize,
+    pub schedule: ScheduleKind,
+    pub arrivals: Arrivals,
+    pub client: Wanted,
+    pub warm_up: WarmUpName,
+    timeout: Duration,
+    /// This process's place among several: its number from 0, and of how many.
+    pub slice: (u32, u32),
+    start_at_ns: Option<u64>,
+}
+
+impl Sending {
+    /// Rates are those of all clients together.
+    pub fn new(args: &SendArgs, defaults: Defaults) -> Result<Self> {
+        let in_flight = args.in_flight.map_or(defaults.in_flight.unwrap_or(IN_FLIGHT), |n| n as usize);
+        let slice = args.clients.map_or((0, 1), |(number, count)| (number - 1, count));
+        let per_s = args.rate.or(defaults.per_s);
+        let (schedule, arrivals) = schedule(args, per_s, slice)?;
+        Ok(Self {
+            in_flight,
+            threads: threads(args).min(in_flight),
+            schedule,
+            arrivals,
+            client: wanted(args.client),
+            warm_up: args.warm_up,
+            timeout: args.timeout,
+            slice,
+            start_at_ns: args.start_at.map(start_ns).transpose()?,
+        })
+    }
+
+    /// This process's part of a number of operations; the first clients do what does not divide.
+    pub fn share(&self, count: u64) -> u64 {
+        let (index, of) = (u64::from(self.slice.0), u64::from(self.slice.1));
+        count / of + u64::from(index < count % of)
+    }
+
+    /// Everything as fast as the server takes it.
+    pub fn load_job(&mut self, in_flight: usize, retries: Retries) -> Job {
+        Job {
+            schedule: ScheduleKind::Closed,
+            in_flight,
+            threads: self.threads.min(in_flight),
+            transactions: None,
+            duration: None,
+            retries,
+            ..self.run_job(None, None)
+        }
+    }
+
+    /// Until so many operations of this process or so much time.
+    pub fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
+        Job {
+            schedule: self.schedule.clone(),
+            in_flight: self.in_flight,
+            threads: self.threads,
+            transactions,
+            duration,
+            timeout: self.timeout,
+            // Only the first stretch of work waits for the moment.
+            start_at_ns: self.start_at_ns.take(),
+            retries: Retries::default(),
+            failures_in_a_row_max: Some(
+                FAILURES_IN_A_ROW.max(FAILURES_FOR_EACH * self.in_flight as u64),
+            ),
+        }
+    }
+}
+
+fn threads(args: &SendArgs) -> usize {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    args.threads.map_or((processors / 2).max(1), |n| n as usize)
+}
+
+fn schedule(
+    args: &SendArgs,
+    per_s: Option<f64>,
+    slice: (u32, u32),
+) -> Result<(ScheduleKind, Arrivals)> {
+    let part = |rate: f64| rate / f64::from(slice.1);
+    let of_rate = |name: &str| {
+        per_s.ok_or_else(|| Usage(format!("--arrivals {name} needs --rate N/s")))
+    };
+    Ok(match (&args.arrivals, per_s) {
+        (None, None) => (ScheduleKind::Closed, Arrivals::Closed),
+        (None | Some(ArrivalsName::Constant), _) => {
+            let per_s = of_rate("constant")?;
+            (ScheduleKind::Constant { per_s: part(per_s) }, Arrivals::Constant { per_s })
+        }
+        (Some(ArrivalsName::Poisson), _) => {
+            let per_s = of_rate("poisson")?;
+            let schedule = ScheduleKind::Poisson {
+                per_s: part(per_s),
+                seed: args.seed.wrapping_add(u64::from(slice.0)),
+            };
+            (schedule, Arrivals::Poisson { per_s })
+        }
+        (Some(ArrivalsName::Ramp { from_per_s, to_per_s, over }), _) => {
+            let schedule = ScheduleKind::Ramp {
+                from_per_s: part(*from_per_s),
+                to_per_s: part(*to_per_s),
+                over: *over,
+            };
+            let arrivals = Arrivals::Ramp {
+                from_per_s: *from_per_s,
+                to_per_s: *to_per_s,
+            };
+            (schedule, arrivals)
+        }
+        (Some(ArrivalsName::Replay(file)), _) => {
+            let arrivals = Arrivals::Replayed {
+                file: file.display().to_string(),
+            };
+            (ScheduleKind::Replayed(replayed(file, slice)?), arrivals)
+        }
+    })
+}
+
+/// One time in seconds since the start a line, in any order; several clients take turns.
+fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
+    let bytes = std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if bytes.len() > REPLAY_BYTES_MAX {
+        return Err(Usage(format!("{} is larger than 1 GiB", file.display())).into());
+    }
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
+    let offsets = offsets_of(&text).map_err(|line| {
+        Usage(format!("{}, line {line}: seconds since the start are expected", file.display()))
+    })?;
+    let own = offsets.into_iter().skip(slice.0 as usize).step_by(slice.1 as usize);
+    let own: Arc<[u64]> = own.collect();
+    if own.is_empty() {
+        return Err(Usage(format!("{} holds no time for this client", file.display())).into());
+    }
+    Ok(own)
+}
+
+/// Ascending, ns; the error is the number of the line that is none.
+fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
+    let mut offsets = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let seconds: f64 = line.parse().map_err(|_| i + 1)?;
+        // A year.
+        if !(0.0..=31_622_400.0).contains(&seconds) {
+            return Err(i + 1);
+        }
+        offsets.push(u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX));
+    }
+    offsets.sort_unstable();
+    Ok(offsets)
+}
+
+/// On the clock that the engine waits by.
+fn start_ns(start: StartAt) -> Result<u64> {
+    let now = ClockOffset::now();
+    let wait_ns = match start {
+        StartAt::After(wait) => i128::try_from(wait.as_nanos()).unwrap_or(i128::MAX),
+        StartAt::Epoch(at_ns) => at_ns - i128::from(now.realtime_ns),
+    };
+    let late_ns = i128::try_from(START_LATE_MAX.as_nanos()).unwrap_or(0);
+    if wait_ns < -late_ns {
+        return Err(Usage(format!(
+            "--start-at lies {:.0} s back; are the clocks of the clients right?",
+            -wait_ns as f64 / 1e9
+        ))
+        .into());
+    }
+    let at_ns = i128::from(now.monotonic_ns) + wait_ns.max(0);
+    Ok(u64::try_from(at_ns).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recorded_times_are_read_in_any_order() {
+        assert_eq!(offsets_of("# s\n2\n0.5\n\n 1e-3 "), Ok(vec![1_000_000, 500_000_000, 2_000_000_000]));
+        assert_eq!(offsets_of("1\n-1"), Err(2));
+        assert_eq!(offsets_of("NaN"), Err(1));
+        assert_eq!(offsets_of("1e300"), Err(1));
+    }
+
+    #[test]
+    fn starts_long_past_are_refused() {
+        let now = i128::from(ClockOffset::now().realtime_ns);
+        assert!(start_ns(StartAt::Epoch(now - 60_000_000_000)).is_err());
+        let soon = start_ns(StartAt::Epoch(now + 60_000_000_000)).unwrap();
+        let after = start_ns(StartAt::After(Duration::from_secs(60))).unwrap();
+        assert!(soon.abs_diff(after) < 10_000_000_000, "{soon} {after}");
+    }
+}

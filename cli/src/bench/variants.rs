@@ -1,0 +1,123 @@
+//! One server, or several that are measured in turn.
+
+use anyhow::Result;
+use seekscope_server::redact_uri;
+
+use super::stage::Stage;
+use super::target::Target;
+use crate::args::{BenchTargetArgs, VersusArgs};
+use crate::environment::Environment;
+
+/// Opens what the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`].
+pub async fn open(
+    stage: &mut Stage,
+    uri: Option<&str>,
+    args: &BenchTargetArgs,
+    versus: Option<&VersusArgs>,
+    environment: &Environment,
+) -> Result<Vec<Target>> {
+    let interruption = stage.interruption.clone();
+    let targets = interruption.or(targets(stage, uri, args, versus, environment)).await?;
+    for target in &targets {
+        stage.note_target(target)?;
+    }
+    Ok(targets)
+}
+
+async fn targets(
+    stage: &Stage,
+    uri: Option<&str>,
+    args: &BenchTargetArgs,
+    versus: Option<&VersusArgs>,
+    environment: &Environment,
+) -> Result<Vec<Target>> {
+    let second = versus.and_then(|v| v.vs.as_deref());
+    match (uri, second, versus.and_then(|v| v.vs_config.as_ref())) {
+        (Some(uri), None, _) => Ok(vec![Target::connect(uri, "", args.pid).await?]),
+        (Some(first), Some(second), _) => {
+            let [first_name, second_name] = names_of([first, second]);
+            Ok(vec![
+                Target::connect(first, &first_name, args.pid).await?,
+                Target::connect(second, &second_name, None).await?,
+            ])
+        }
+        (None, _, None) => {
+            let _step = stage.progress.step("starting a private local server");
+            let target = Target::start_local(args, "", &[], &stage.session, environment).await?;
+            Ok(vec![target])
+        }
+        (None, _, Some((name, values))) => {
+            let mut targets = Vec::new();
+            for value in values {
+                let text = format!("starting a private local server with {name}={value}");
+                let _step = stage.progress.step(text);
+                let setting = [(name.clone(), value.clone())];
+                let session = &stage.session;
+                targets.push(Target::start_local(args, value, &setting, session, environment).await?);
+            }
+            Ok(targets)
+        }
+    }
+}
+
+/// Host and port, or numbers where these are the same.
+fn names_of(uris: [&str; 2]) -> [String; 2] {
+    let hosts = uris.map(|uri| {
+        let shown = redact_uri(uri);
+        let rest = shown.split_once("://").map_or(shown.as_str(), |(_, rest)| rest);
+        rest.split(['/', '?']).next().unwrap_or_default().to_string()
+    });
+    match hosts {
+        [first, second] if first == second => ["first".into(), "second".into()],
+        different => different,
+    }
+}
+
+/// Whose turn it is, and which repetition: each repetition has all variants, every second one in the
+/// opposite order (ABBA), so that what drifts on the machine meets all alike.
+pub fn order(variants: usize, repetitions: u32) -> Vec<(usize, u32)> {
+    let turn = |repetition: u32| {
+        let place = move |i: usize| match repetition % 2 {
+            1 => i,
+            _ => variants - 1 - i,
+        };
+        (0..variants).map(move |i| (place(i), repetition))
+    };
+    (1..=repetitions).flat_map(turn).collect()
+}
+
+/// Closes all of them; keeps the data of local servers if asked to.
+pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Result<()> {
+    for target in targets {
+        let closed = target.close(keep).await?;
+        if let Some(limitation) = closed.limitation {
+            stage.limit(limitation);
+        }
+        if let Some(kept) = closed.kept {
+            let text = format!("The local server's data is kept in {}", kept.display());
+            stage.progress.say(text);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_second_repetition_goes_back() {
+        let turns: Vec<usize> = order(2, 2).into_iter().map(|(i, _)| i).collect();
+        assert_eq!(turns, [0, 1, 1, 0]);
+        let turns: Vec<(usize, u32)> = order(3, 3);
+        assert_eq!(turns[3..6], [(2, 2), (1, 2), (0, 2)]);
+        assert_eq!(turns.len(), 9);
+    }
+
+    #[test]
+    fn variants_are_named_by_where_they_are() {
+        let names = names_of(["mongodb://u:secret@a:1/x", "mongodb://b:2/?w=1"]);
+        assert_eq!(names, ["a:1", "b:2"]);
+        assert_eq!(names_of(["mongodb://a/", "mongodb://a/?w=1"]), ["first", "second"]);
+    }
+}

@@ -1,0 +1,397 @@
+//! `seekscope bench ycsb`: load and run, on one server or on several in turn.
+
+mod plan;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_client::{EndReason, Retries};
+use seekscope_run::units::format_count;
+use seekscope_run::{BenchMeasurement, Limitation};
+use seekscope_workload::ownership::DataSet;
+use seekscope_workload::ycsb::expected::YcsbExpected;
+use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSettings};
+
+use self::plan::{Letter, Part, Plan};
+use super::ending::Demands;
+use super::objective::misses;
+use super::results::Show;
+use super::search::{self, Searched};
+use super::stage::{Stage, StepDone, StepPlan};
+use super::target::Target;
+use super::{data, variants};
+use crate::args::YcsbArgs;
+use crate::environment::Environment;
+
+/// Of its entry in the database.
+const DATA_SET: &str = "ycsb";
+/// Settings that change what documents hold.
+const OF_DOCUMENTS: [&str; 8] = [
+    "table",
+    "fieldcount",
+    "fieldlength",
+    "fieldorder",
+    "values",
+    "insertorder",
+    "keyhash",
+    "zeropadding",
+];
+/// Of the others' loads, after our own is done.
+const BARRIER_LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs the command.
+pub async fn run(
+    args: &YcsbArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let plan = Plan::new(args)?;
+    let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan))?;
+    stage.session.document.seed = Some(args.send.seed);
+    for limitation in plan.limitations.clone() {
+        stage.limit(limitation);
+    }
+    let mut bench = Ycsb {
+        args,
+        plan,
+        demands: Demands {
+            allow_errors: args.send.allow_errors,
+            slo: args.send.slo.clone(),
+            missed: Vec::new(),
+        },
+    };
+    let worked = bench.work(&mut stage, environment).await;
+    let show = match args.ycsb_output {
+        true => Show::YcsbLines,
+        false => Show::Tables,
+    };
+    stage.end(worked, &bench.demands, &args.keep.output, show)
+}
+
+fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
+    let letters = plan.parts.iter().filter_map(|part| match part {
+        Part::Run(letter) => Some(letter.name.as_str()),
+        Part::Load(_) => None,
+    });
+    let letters: Vec<&str> = letters.collect();
+    let mut settings: BTreeMap<String, String> = plan
+        .data
+        .resolved()
+        .into_iter()
+        // Those of single workloads, or of this client alone, are in the steps.
+        .filter(|(name, _)| !name.ends_with("proportion") && *name != "requestdistribution")
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
+    settings.insert("operationcount".into(), plan.operations.unwrap_or(0).to_string());
+    settings.insert("duration_s".into(), plan.duration.map_or(0.0, |d| d.as_secs_f64()).to_string());
+    if let Some((name, values)) = &args.versus.vs_config {
+        settings.insert(format!("server {name}"), values.join(","));
+    }
+    for (name, value) in &args.target.server_setting {
+        settings.insert(format!("server {name}"), value.clone());
+    }
+    BenchMeasurement {
+        workload: match letters.as_slice() {
+            [] => "ycsb-load".into(),
+            [only] if *only == "ycsb" => "ycsb".into(),
+            [only] => format!("ycsb-{only}"),
+            _ => "ycsb".into(),
+        },
+        edition: plan.edition.name().into(),
+        settings,
+        database: args.target.database.clone(),
+        client_number: args.send.clients,
+        ..BenchMeasurement::default()
+    }
+}
+
+/// The command under way.
+struct Ycsb<'a> {
+    args: &'a YcsbArgs,
+    plan: Plan,
+    demands: Demands,
+}
+
+impl Ycsb<'_> {
+    async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
+        let (uri, target, versus) = (self.plan.uri.clone(), &self.args.target, &self.args.versus);
+        let mut targets =
+            variants::open(stage, uri.as_deref(), target, Some(versus), environment).await?;
+        for part in self.plan.parts.clone() {
+            match part {
+                Part::Load(name) => {
+                    for target in &targets {
+                        self.load(stage, target, name).await?;
+                    }
+                }
+                Part::Run(letter) if self.args.send.find_max => {
+                    for target in &targets {
+                        self.find_max(stage, target, &letter).await?;
+                    }
+                }
+                Part::Run(letter) => self.rounds(stage, &mut targets, &letter).await?,
+            }
+        }
+        if self.args.target.drop {
+            for target in &targets {
+                data::drop_data(target, &self.args.target.database, DATA_SET).await?;
+            }
+        }
+        variants::close(stage, targets, self.args.target.keep).await
+    }
+
+    /// All variants in turn, each as often as asked for.
+    async fn rounds(
+        &mut self,
+        stage: &mut Stage,
+        targets: &mut [Target],
+        letter: &Letter,
+    ) -> Result<()> {
+        let repetitions = match targets.len() {
+            0 | 1 => 1,
+            _ => self.args.versus.pairs,
+        };
+        for (i, repetition) in variants::order(targets.len(), repetitions) {
+            let target = &mut targets[i];
+            if self.args.target.cold
+                && let Some(limitation) = target.make_cold().await?
+            {
+                stage.limit(limitation);
+            }
+            let name = step_name(&letter.name, target, repetition, repetitions);
+            let wanted = RunWanted {
+                name,
+                kind: "run",
+                repetition,
+                per_s: None,
+                duration: self.plan.duration,
+            };
+            let done = self.run_letter(stage, target, letter, wanted).await?;
+            if let Some(slo) = &self.demands.slo {
+                let missed = stage.step_at(done.index).map(|step| misses(slo, step, &done.response));
+                self.demands.missed.extend(missed.into_iter().flatten());
+            }
+        }
+        Ok(())
+    }
+
+    async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
+        let slice = self.slice();
+        let mut settings = self.plan.data.clone();
+        if slice.count > 1 {
+            (settings.insert_start, settings.load_count) = slice.load(settings.record_count);
+        }
+        let database = self.args.target.database.clone();
+        let clients = u32::try_from(slice.count).unwrap_or(1);
+        let wanted = data_set(&settings);
+        data::begin_load(target, &database, &wanted, clients).await?;
+        let load = YcsbLoad::new(&settings);
+        let retries = Retries {
+            count: settings.insert_retries,
+            pause: settings.insert_retry_pause,
+        };
+        let sending = &mut self.plan.sending;
+        let job = sending.load_job(sending.in_flight, retries);
+        let plan = StepPlan {
+            name: step_name(name, target, 1, 1),
+            kind: "load",
+            workload_name: "ycsb-load".into(),
+            repetition: 1,
+            expected: Some(settings.load_count.div_ceil(load.batch())),
+            workload: Arc::new(load),
+            database: database.clone(),
+            collections: vec![settings.table.clone()],
+            client: sending.client,
+            job,
+            arrivals: seekscope_run::Arrivals::Closed,
+            warm_up: crate::args::WarmUpName::None,
+            stop: None,
+        };
+        let done = stage.step(target, plan).await?;
+        let expected = YcsbExpected::after_load(&settings);
+        let in_doubt = done.ended.in_doubt;
+        data::verify_step(stage, target, &database, done.index, &[&expected], in_doubt).await?;
+        let is_complete = stage.step_at(done.index).is_some_and(|s| s.failures.is_empty());
+        anyhow::ensure!(
+            is_complete && done.ended.reason == EndReason::Done,
+            "the load is not complete; nothing is run on it: {}",
+            stage.step_at(done.index).and_then(|s| s.failures.first()).map_or_else(
+                || "it was stopped".into(),
+                |(operation, name, count, message)| format!(
+                    "{} {operation} failed with {name}: {message}", format_count(*count)
+                )
+            )
+        );
+        data::end_load(target, &database, DATA_SET).await?;
+        if clients > 1 {
+            let count = settings.record_count;
+            data::await_documents(stage, target, &database, &settings.table, count, BARRIER_LIMIT).await?;
+        }
+        Ok(())
+    }
+
+    /// One stretch of a workload, verified.
+    async fn run_letter(
+        &mut self,
+        stage: &mut Stage,
+        target: &Target,
+        letter: &Letter,
+        wanted: RunWanted,
+    ) -> Result<StepDone> {
+        let database = self.args.target.database.clone();
+        let mut settings = letter.settings.clone();
+        let found = data::find_loaded(target, &database, &data_set(&settings)).await?;
+        if found.next_insert > settings.record_count && self.inserts(&settings) {
+            settings.first_insert = settings.first_insert.max(found.next_insert);
+            stage.limit(inserted_before(&letter.name, target, &found));
+        }
+        let run = YcsbRun::new(settings.clone(), self.slice())?;
+        let sending = &mut self.plan.sending;
+        let transactions = self.plan.operations.map(|count| sending.share(count));
+        let transactions = transactions.filter(|_| wanted.kind == "run" && wanted.per_s.is_none());
+        let mut job = sending.run_job(transactions, wanted.duration);
+        let mut arrivals = sending.arrivals.clone();
+        if let Some(per_s) = wanted.per_s {
+            (job.schedule, arrivals) = search::schedule(per_s, settings.seed);
+        }
+        let plan = StepPlan {
+            name: wanted.name,
+            kind: wanted.kind,
+            workload_name: format!("ycsb-{}", letter.name),
+            repetition: wanted.repetition,
+            expected: None,
+            workload: Arc::new(run.clone()),
+            database: database.clone(),
+            collections: vec![settings.table.clone()],
+            client: sending.client,
+            job,
+            arrivals,
+            warm_up: sending.warm_up,
+            stop: None,
+        };
+        let stepped = stage.step(target, plan).await;
+        if let Some(highest) = run.highest_inserted() {
+            // Also of a step that was broken off: its keys are taken.
+            data::advance(target, &database, DATA_SET, highest + 1).await?;
+        }
+        let done = stepped?;
+        let expected = YcsbExpected::after_run(&run);
+        let in_doubt = done.ended.in_doubt;
+        data::verify_step(stage, target, &database, done.index, &[&expected], in_doubt).await?;
+        Ok(done)
+    }
+
+    async fn find_max(
+        &mut self,
+        stage: &mut Stage,
+        target: &Target,
+        letter: &Letter,
+    ) -> Result<()> {
+        let Some(slo) = self.demands.slo.clone() else {
+            return Ok(());
+        };
+        let mut search = search::Search::new(self.plan.duration);
+        while let Some(probe) = search.next() {
+            let wanted = RunWanted {
+                name: step_name(&format!("{} {}", letter.name, probe.name), target, 1, 1),
+                kind: "probe",
+                repetition: 1,
+                per_s: probe.per_s,
+                duration: Some(probe.duration),
+            };
+            let done = self.run_letter(stage, target, letter, wanted).await?;
+            let Some(step) = stage.step_at(done.index) else {
+                break;
+            };
+            search.note(&probe, step, &done.response, &slo);
+            stage.progress.say(search.last_line());
+        }
+        let Searched {
+            saturation,
+            confirmed_step,
+        } = search.finish(&slo);
+        if let Some(step) = confirmed_step {
+            stage.measurement().steps.iter_mut().filter(|s| s.name == step).for_each(|s| s.kind = "run".into());
+        }
+        if !saturation.confirmed {
+            let why = match saturation.maximum_per_s {
+                Some(_) => "no rate held for the confirming step",
+                None => "no rate that was tried met it",
+            };
+            self.demands.missed.push(format!("{}: {why}", letter.name));
+        }
+        stage.measurement().saturation = Some(saturation);
+        stage.session.save()
+    }
+
+    fn slice(&self) -> ClientSlice {
+        let (index, count) = self.plan.sending.slice;
+        ClientSlice::new(index.into(), count.into()).unwrap_or_default()
+    }
+
+    fn inserts(&self, settings: &YcsbSettings) -> bool {
+        let [_, _, insert, ..] = settings.proportions;
+        insert > 0.0
+    }
+}
+
+/// A stretch of a workload that is to be run.
+struct RunWanted {
+    name: String,
+    kind: &'static str,
+    repetition: u32,
+    /// Instead of the command line's schedule; with `probe` and without it a closed loop.
+    per_s: Option<f64>,
+    duration: Option<Duration>,
+}
+
+/// Unique in the run.
+fn step_name(what: &str, target: &Target, repetition: u32, of: u32) -> String {
+    let mut name = what.to_string();
+    if !target.variant.is_empty() {
+        name = format!("{name} {}", target.variant);
+    }
+    match of {
+        0 | 1 => name,
+        _ => format!("{name} {repetition}"),
+    }
+}
+
+/// What the documents are made of.
+fn data_set(settings: &YcsbSettings) -> DataSet {
+    // YCSB's values are random: with another seed they are the same data set.
+    let seed = match settings.edition {
+        Edition::Ycsb => 0,
+        Edition::Corrected => settings.seed,
+    };
+    let mut data_set = DataSet::new(
+        DATA_SET,
+        vec![settings.table.clone()],
+        settings.edition.name(),
+        settings.record_count,
+        seed,
+    );
+    let of_documents = settings.resolved().into_iter().filter(|(name, _)| OF_DOCUMENTS.contains(name));
+    data_set.settings = of_documents.map(|(name, value)| (name.to_string(), value)).collect();
+    data_set
+}
+
+/// Workloads D and E insert; on data that have grown they are not the workloads of fresh data.
+fn inserted_before(name: &str, target: &Target, found: &DataSet) -> Limitation {
+    let server = match target.variant.as_str() {
+        "" => String::new(),
+        variant => format!(" ({variant})"),
+    };
+    Limitation {
+        what: format!(
+            "workload {name} did not begin on fresh data{server}: {} records were inserted by earlier runs",
+            format_count(found.next_insert.saturating_sub(found.records))
+        ),
+        why: "workloads D and E insert; YCSB would begin at the same keys again and fail on each; here \
+              they go on behind the last"
+            .into(),
+        remedy: "load again for a run on fresh data".into(),
+    }
+}

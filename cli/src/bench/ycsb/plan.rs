@@ -1,0 +1,212 @@
+//! What `bench ycsb` is to do, from arguments and property files.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use seekscope_run::Limitation;
+use seekscope_workload::ycsb::settings::histogram_file;
+use seekscope_workload::ycsb::{Edition, Properties, YcsbSettings, known, workload};
+
+use crate::args::{EditionName, KeyHashName, WorkloadName, YcsbArgs, YcsbPhase};
+use crate::bench::sending::{Defaults, Sending};
+use crate::exit::Usage;
+
+const RECORDS: u64 = 100_000;
+const DURATION: Duration = Duration::from_secs(30);
+const PROPERTY_FILE_BYTES_MAX: u64 = 16 << 20;
+/// How this room calls a workload that is described by properties alone.
+const UNNAMED: &str = "ycsb";
+
+/// A workload to be run.
+#[derive(Debug, Clone)]
+pub struct Letter {
+    /// "a", or "ycsb" for one that properties describe.
+    pub name: String,
+    pub settings: YcsbSettings,
+}
+
+/// A part of the whole, in order.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// Drops what is there and loads; under this name.
+    Load(&'static str),
+    Run(Letter),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Plan {
+    pub parts: Vec<Part>,
+    /// Of the data.
+    pub data: YcsbSettings,
+    pub edition: Edition,
+    pub uri: Option<String>,
+    /// Of each run, over all clients.
+    pub operations: Option<u64>,
+    pub duration: Option<Duration>,
+    pub sending: Sending,
+    pub limitations: Vec<Limitation>,
+}
+
+impl Plan {
+    /// Refuses what makes no sense before anything is made.
+    pub fn new(args: &YcsbArgs) -> Result<Self> {
+        let edition = match args.edition {
+            EditionName::Ycsb => Edition::Ycsb,
+            EditionName::Corrected => Edition::Corrected,
+        };
+        let given = given(args)?;
+        let letters = letters(args, &given)?;
+        let mut all = Vec::new();
+        for name in letters {
+            let properties = properties(args, &given, &name)?;
+            all.push(Letter {
+                settings: settings(&properties, edition)?,
+                name,
+            });
+        }
+        let Some(first) = all.first().cloned() else {
+            return Err(Usage("--workload names nothing".into()).into());
+        };
+        let defaults = Defaults {
+            in_flight: given.get("threadcount").map(|_| first.settings.in_flight),
+            per_s: first.settings.target_per_s.filter(|_| !args.send.find_max),
+        };
+        let operations = first.settings.operation_count.filter(|_| args.send.duration.is_none());
+        let duration = args.send.duration.or(first.settings.max_execution);
+        Ok(Self {
+            data: first.settings.clone(),
+            parts: parts(args, all),
+            edition,
+            uri: args.target.uri.clone().or_else(|| given.get("mongodb.url").map(String::from)),
+            duration: duration.or(operations.is_none().then_some(DURATION)),
+            operations,
+            sending: Sending::new(&args.send, defaults)?,
+            limitations: limitations(&given),
+        })
+    }
+}
+
+/// Properties of files and arguments, without the core workload's own.
+fn given(args: &YcsbArgs) -> Result<Properties> {
+    let mut given = Properties::default();
+    for path in &args.property_files {
+        given.extend(Properties::parse(&text_of(path)?)?);
+    }
+    for (name, value) in &args.properties {
+        given.set(name, value);
+    }
+    Ok(given)
+}
+
+fn text_of(path: &Path) -> Result<String> {
+    let context = || format!("cannot read {}", path.display());
+    let facts = fs::metadata(path).with_context(context)?;
+    if !facts.is_file() || facts.len() > PROPERTY_FILE_BYTES_MAX {
+        return Err(Usage(format!("{} is no property file", path.display())).into());
+    }
+    // Java reads them as ISO 8859-1, in which every byte is a character.
+    let bytes = fs::read(path).with_context(context)?;
+    Ok(String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
+}
+
+fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
+    use WorkloadName::{A, All, B, C, D, E, F};
+    let letter = |name: &WorkloadName| match name {
+        A => "a",
+        B => "b",
+        C => "c",
+        D => "d",
+        E => "e",
+        F => "f",
+        All => "all",
+    };
+    if args.workload.contains(&All) {
+        if args.workload.len() > 1 {
+            return Err(Usage("--workload all stands alone".into()).into());
+        }
+        // YCSB's own order: those that insert come last.
+        return Ok(["a", "b", "c", "f", "d", "e"].map(String::from).to_vec());
+    }
+    let mut names: Vec<String> = Vec::new();
+    for name in args.workload.iter().map(letter) {
+        if names.iter().any(|n| n == name) {
+            return Err(Usage(format!("workload {name} is named twice; --pairs and --vs repeat")).into());
+        }
+        names.push(name.into());
+    }
+    match (names.is_empty(), given.iter().next()) {
+        (false, _) => Ok(names),
+        // Properties such as recordcount alone describe no workload.
+        (true, Some(_)) if describes_workload(given) => Ok(vec![UNNAMED.into()]),
+        (true, _) => Ok(vec!["a".into()]),
+    }
+}
+
+fn describes_workload(given: &Properties) -> bool {
+    given.iter().any(|(name, _)| name == "workload" || name.ends_with("proportion"))
+}
+
+/// From the core workload's to the arguments': later ones win.
+fn properties(args: &YcsbArgs, given: &Properties, name: &str) -> Result<Properties> {
+    let mut properties = Properties::default();
+    if let (Some(letter), 1) = (name.chars().next(), name.len()) {
+        // YCSB's files count to 1000, which says nothing about a server.
+        let core = workload(letter)?;
+        let own = core.iter().filter(|(name, _)| !["recordcount", "operationcount"].contains(name));
+        own.for_each(|(name, value)| properties.set(name, value));
+        properties.set("recordcount", RECORDS.to_string());
+    }
+    properties.extend(given.clone());
+    let typed = [
+        ("recordcount", args.records),
+        ("operationcount", args.operations),
+        ("seed", Some(args.send.seed)),
+    ];
+    for (name, value) in typed {
+        if let Some(value) = value {
+            properties.set(name, value.to_string());
+        }
+    }
+    if args.keyhash == KeyHashName::Go {
+        properties.set("keyhash", "go");
+    }
+    Ok(properties)
+}
+
+fn settings(properties: &Properties, edition: Edition) -> Result<YcsbSettings> {
+    let histogram = match histogram_file(properties) {
+        Some(file) => Some(text_of(Path::new(file))?),
+        None => None,
+    };
+    Ok(YcsbSettings::new(properties, edition, histogram.as_deref())?)
+}
+
+fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
+    let loads = args.phase.contains(&YcsbPhase::Load);
+    let runs = args.phase.contains(&YcsbPhase::Run);
+    let is_all = args.workload.contains(&WorkloadName::All);
+    let mut parts = Vec::new();
+    if loads {
+        parts.push(Part::Load("load"));
+    }
+    for letter in letters.into_iter().filter(|_| runs) {
+        // D has inserted: E gets fresh data, as in YCSB's own order.
+        if is_all && loads && letter.name == "e" {
+            parts.push(Part::Load("reload"));
+        }
+        parts.push(Part::Run(letter));
+    }
+    parts
+}
+
+fn limitations(given: &Properties) -> Vec<Limitation> {
+    let one = |(name, why): (String, &'static str)| Limitation {
+        what: format!("the property {name} has no effect"),
+        why: why.into(),
+        remedy: String::new(),
+    };
+    known::without_effect(given).into_iter().map(one).collect()
+}

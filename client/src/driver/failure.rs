@@ -1,0 +1,190 @@
+//! The driver's errors as failures.
+
+use std::io;
+
+use mongodb::error::{Error, ErrorKind, InsertManyError, WriteFailure};
+use seekscope_server::{redact_text, redact_uri};
+
+use crate::server_codes::kind_of_server_error;
+use crate::{Failure, FailureKind};
+
+/// Makes failures whose messages hold nothing of a connection string's secrets.
+#[derive(Debug)]
+pub(super) struct Failures {
+    uri: String,
+    shown_uri: String,
+}
+
+impl Failures {
+    pub(super) fn new(uri: &str) -> Self {
+        Self {
+            uri: uri.into(),
+            shown_uri: redact_uri(uri),
+        }
+    }
+
+    /// `statements`: how many documents or statements the request held.
+    pub(super) fn of(&self, error: &Error, statements: u64) -> Failure {
+        let labels = || error.labels().iter().map(String::as_str);
+        let server = |code: i32, name: Option<&str>, message: &str| {
+            let kind = kind_of_server_error(code, labels(), message);
+            self.server_failure(kind, code, name, message)
+        };
+        let plain = |kind, name: &str| Failure::of(kind, name, self.clean(&error.kind.to_string()));
+        match error.kind.as_ref() {
+            ErrorKind::Command(e) => server(e.code, Some(&e.code_name), &e.message),
+            ErrorKind::Write(WriteFailure::WriteError(e)) => {
+                server(e.code, e.code_name.as_deref(), &e.message)
+            }
+            ErrorKind::Write(WriteFailure::WriteConcernError(e)) => {
+                self.write_concern(e.code, &e.code_name, &e.message, statements)
+            }
+            ErrorKind::InsertMany(e) => self.of_insert(e, labels, statements),
+            ErrorKind::Io(e) => self.of_io(e),
+            ErrorKind::Authentication { .. } => Failure {
+                message: self.clean(&format!(
+                    "{} refused the login: {}; check user, password, authSource and authMechanism",
+                    self.shown_uri, error.kind
+                )),
+                ..plain(FailureKind::Unauthorised, "AuthenticationFailed")
+            },
+            ErrorKind::ServerSelection { message, .. } => self.no_server(message),
+            ErrorKind::DnsResolve { .. } => plain(FailureKind::Connection, "DnsResolve"),
+            ErrorKind::ConnectionPoolCleared { .. } => {
+                plain(FailureKind::Connection, "ConnectionPoolCleared")
+            }
+            ErrorKind::InvalidTlsConfig { .. } => {
+                plain(FailureKind::Connection, "InvalidTlsConfig")
+            }
+            ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_) => {
+                plain(FailureKind::Malformed, "InvalidResponse")
+            }
+            ErrorKind::InvalidArgument { .. }
+            | ErrorKind::SessionsNotSupported
+            | ErrorKind::IncompatibleServer { .. }
+            | ErrorKind::Transaction { .. } => plain(FailureKind::Unsupported, "Unsupported"),
+            _ => plain(FailureKind::Client, "DriverError"),
+        }
+    }
+
+    /// An error that the server gave for a request or a statement of it.
+    pub(super) fn server_failure(
+        &self,
+        kind: FailureKind,
+        code: i32,
+        name: Option<&str>,
+        message: &str,
+    ) -> Failure {
+        let name = match name {
+            Some(name) if !name.is_empty() => name.to_string(),
+            _ if kind == FailureKind::Duplicate => "DuplicateKey".into(),
+            _ => format!("Code{code}"),
+        };
+        Failure {
+            kind,
+            code: Some(code),
+            name,
+            message: self.clean(message),
+            done: 0,
+        }
+    }
+
+    /// The write was done.
+    pub(super) fn write_concern(
+        &self,
+        code: i32,
+        name: &str,
+        message: &str,
+        statements: u64,
+    ) -> Failure {
+        let kind = FailureKind::WriteConcern;
+        Failure {
+            done: statements,
+            ..self.server_failure(kind, code, Some(name), message)
+        }
+    }
+
+    /// A connection string that the driver does not take, or whose hosts cannot be looked up.
+    pub(super) fn bad_uri(&self, error: &Error) -> Failure {
+        match error.kind.as_ref() {
+            ErrorKind::DnsResolve { .. } | ErrorKind::InvalidTlsConfig { .. } => self.of(error, 0),
+            ErrorKind::Io(e) => self.of_io(e),
+            other => {
+                let text = format!("connection string {}: {other}", self.shown_uri);
+                Failure::of(FailureKind::Unsupported, "BadUri", self.clean(&text))
+            }
+        }
+    }
+
+    /// The first refused document names the failure; the driver does not say where an ordered insert
+    /// stopped but by its number.
+    fn of_insert<'a, L: Iterator<Item = &'a str>>(
+        &self,
+        error: &InsertManyError,
+        labels: impl Fn() -> L,
+        statements: u64,
+    ) -> Failure {
+        let refused = error.write_errors.as_deref().unwrap_or_default();
+        if let Some(first) = refused.first() {
+            let kind = kind_of_server_error(first.code, labels(), &first.message);
+            let name = first.code_name.as_deref();
+            return Failure {
+                done: statements.saturating_sub(refused.len() as u64),
+                ..self.server_failure(kind, first.code, name, &first.message)
+            };
+        }
+        match &error.write_concern_error {
+            Some(e) => self.write_concern(e.code, &e.code_name, &e.message, statements),
+            None => Failure::of(
+                FailureKind::Malformed,
+                "InvalidResponse",
+                "an insert failed without saying why",
+            ),
+        }
+    }
+
+    fn of_io(&self, error: &io::Error) -> Failure {
+        let kind = match (
+            error.kind(),
+            error
+                .raw_os_error()
+                .map(rustix::io::Errno::from_raw_os_error),
+        ) {
+            (_, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+            | (io::ErrorKind::OutOfMemory, _) => FailureKind::Client,
+            (io::ErrorKind::TimedOut, _) => FailureKind::Timeout,
+            _ => FailureKind::Connection,
+        };
+        let name = match kind {
+            FailureKind::Client if error.kind() != io::ErrorKind::OutOfMemory => {
+                "TooManyOpenFiles".into()
+            }
+            _ => format!("{:?}", error.kind()),
+        };
+        let text = format!("{}: {error}", self.shown_uri);
+        Failure::of(kind, &name, self.clean(&text))
+    }
+
+    /// No member answered, or none of those that did will do; `message` says what is known of each.
+    fn no_server(&self, message: &str) -> Failure {
+        let uri = &self.shown_uri;
+        let (kind, name, text) = if message.contains("ReplicaSetNoPrimary") {
+            let text = format!(
+                "{uri} has no primary that we can see: {message}; is replicaSet the right name, and \
+                 does the set have a majority?"
+            );
+            (FailureKind::NotPrimary, "NoPrimary", text)
+        } else {
+            let text = format!(
+                "no server answers at {uri}: {message}; is it running, and are host, port and TLS \
+                 options right?"
+            );
+            (FailureKind::Connection, "ServerSelection", text)
+        };
+        Failure::of(kind, name, self.clean(&text))
+    }
+
+    fn clean(&self, text: &str) -> String {
+        redact_text(text, &self.uri)
+    }
+}

@@ -1,0 +1,147 @@
+//! What all threads of a stretch of work share.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
+
+use seekscope_run::monotonic_ns;
+
+use crate::schedule::{Claim, Schedule};
+use crate::{ClientError, EndReason, Job, Operation, Retries, Workload};
+
+/// After it is over, requests under way have so long to be answered before they are given up.
+pub(super) const GRACE: Duration = Duration::from_millis(100);
+
+const GOES_ON: u8 = 0;
+const STOPPED: u8 = 1;
+const FAILING: u8 = 2;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Shared {
+    schedule: Schedule,
+    pub(super) operations: Vec<Operation>,
+    pub(super) timeout: Duration,
+    pub(super) retries: Retries,
+    failures_max: u64,
+    failures_in_a_row: AtomicU64,
+    started_ns: OnceLock<u64>,
+    /// Why it ends before the work does.
+    end: AtomicU8,
+    ended_ns: AtomicU64,
+    time_is_over: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn new(workload: &dyn Workload, job: &Job) -> Result<Self, ClientError> {
+        Ok(Self {
+            schedule: Schedule::new(job)?,
+            operations: workload.operations().to_vec(),
+            timeout: job.timeout,
+            retries: job.retries,
+            failures_max: job.failures_in_a_row_max.unwrap_or(u64::MAX).max(1),
+            failures_in_a_row: AtomicU64::new(0),
+            started_ns: OnceLock::new(),
+            end: AtomicU8::new(GOES_ON),
+            ended_ns: AtomicU64::new(0),
+            time_is_over: AtomicBool::new(false),
+        })
+    }
+
+    pub(super) fn is_open_loop(&self) -> bool {
+        self.schedule.is_open_loop()
+    }
+
+    /// Sets when the work begins, once all are connected.
+    pub(super) fn start_at(&self, start_ns: u64) {
+        let _ = self.started_ns.set(start_ns);
+    }
+
+    /// Waits until the work begins; `None` if it is over before.
+    pub(super) fn await_start(&self) -> Option<u64> {
+        loop {
+            if self.is_over() {
+                return None;
+            }
+            let left_ns = match self.started_ns.get() {
+                Some(&start_ns) => match start_ns.checked_sub(monotonic_ns()) {
+                    None | Some(0) => return Some(start_ns),
+                    Some(left_ns) => left_ns,
+                },
+                None => u64::MAX,
+            };
+            std::thread::sleep(Duration::from_nanos(left_ns.min(1_000_000)));
+        }
+    }
+
+    /// When the work began, or 0 before.
+    pub(super) fn started_ns(&self) -> u64 {
+        self.started_ns.get().copied().unwrap_or(0)
+    }
+
+    /// The next arrival, at a time of CLOCK_MONOTONIC; `None`: no more.
+    pub(super) fn claim(&self, now_ns: u64) -> Option<u64> {
+        if self.is_over() {
+            return None;
+        }
+        let started_ns = self.started_ns();
+        match self.schedule.claim(now_ns.saturating_sub(started_ns)) {
+            Claim::Now => Some(now_ns),
+            Claim::At(offset_ns) => Some(started_ns.saturating_add(offset_ns)),
+            Claim::Over(reason) => {
+                if reason == EndReason::Time {
+                    self.time_is_over.store(true, Ordering::Relaxed);
+                }
+                None
+            }
+        }
+    }
+
+    /// Ends it early, because the caller wants it to.
+    pub(super) fn stop(&self) {
+        self.end_early(STOPPED);
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.end.load(Ordering::Relaxed) != GOES_ON
+    }
+
+    /// Is it time to give up what is under way?
+    pub(super) fn grace_is_over(&self, now_ns: u64) -> bool {
+        let ended_ns = self.ended_ns.load(Ordering::Relaxed);
+        let grace_ns = u64::try_from(GRACE.as_nanos()).unwrap_or(u64::MAX);
+        self.is_over() && ended_ns != 0 && now_ns >= ended_ns.saturating_add(grace_ns)
+    }
+
+    pub(super) fn succeeded(&self) {
+        if self.failures_in_a_row.load(Ordering::Relaxed) != 0 {
+            self.failures_in_a_row.store(0, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn failed(&self) {
+        if self.failures_in_a_row.fetch_add(1, Ordering::Relaxed) + 1 >= self.failures_max {
+            self.end_early(FAILING);
+        }
+    }
+
+    /// Why it ended, once it has.
+    pub(super) fn end_reason(&self) -> EndReason {
+        match self.end.load(Ordering::Relaxed) {
+            STOPPED => EndReason::Stopped,
+            FAILING => EndReason::Failing,
+            _ if self.time_is_over.load(Ordering::Relaxed) => EndReason::Time,
+            _ => EndReason::Done,
+        }
+    }
+
+    fn end_early(&self, reason: u8) {
+        let first = self
+            .end
+            .compare_exchange(GOES_ON, reason, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+        if first {
+            self.ended_ns.store(monotonic_ns(), Ordering::Relaxed);
+        }
+    }
+}

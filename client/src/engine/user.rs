@@ -1,0 +1,338 @@
+//! A virtual user: an actor, what it is doing, and how that is counted. Knows no connection.
+//!
+//! Whoever has the connection asks [`VirtualUser::next`] what to do, says when a request goes out and
+//! hands over its outcome.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::recorder::{Bad, Record, Recorder, Yield, lock};
+use super::shared::Shared;
+use crate::request::{Transaction, Verb};
+use crate::{Actor, Failure, FailureKind, OperationId, Reply, Request, Verdict};
+
+/// Where a virtual user takes its work from and leaves its counts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Desk<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) recorder: &'a Mutex<Recorder>,
+}
+
+/// What a virtual user is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// `request` is to be sent.
+    Send,
+    /// Nothing before this time, CLOCK_MONOTONIC ns.
+    Wait(u64),
+    /// Nothing any more.
+    Over,
+}
+
+/// What follows an outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    /// Ask for what is next.
+    Next,
+    /// The same request again, after a pause.
+    Again(Duration),
+}
+
+/// See the module.
+pub(super) struct VirtualUser {
+    actor: Box<dyn Actor>,
+    pub(super) request: Request,
+    /// A claimed arrival whose transaction has not begun.
+    arrival_ns: Option<u64>,
+    open: Option<Open>,
+    /// When its last work ended, or its connection was made anew.
+    free_ns: u64,
+}
+
+/// A transaction that has begun.
+#[derive(Debug)]
+struct Open {
+    operation: OperationId,
+    arrival_ns: u64,
+    first_sent_ns: Option<u64>,
+    last_done_ns: u64,
+    requests: u32,
+    sum: Yield,
+    /// The first bad outcome.
+    failed: Option<(String, Option<FailureKind>, String)>,
+    aborted: bool,
+    asked: Option<Asked>,
+}
+
+/// A request that waits to be sent or answered.
+#[derive(Debug, Default)]
+struct Asked {
+    operation: OperationId,
+    scheduled_ns: u64,
+    sent_ns: Option<u64>,
+    is_in_flight: bool,
+    /// An attempt went out whose answer never came.
+    is_lost: bool,
+    retries: u32,
+}
+
+impl VirtualUser {
+    pub(super) fn new(actor: Box<dyn Actor>) -> Self {
+        Self {
+            actor,
+            request: Request::default(),
+            arrival_ns: None,
+            open: None,
+            free_ns: 0,
+        }
+    }
+
+    /// Has it begun something that is not complete?
+    pub(super) fn is_busy(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Completes, claims and begins what can be now.
+    pub(super) fn next(&mut self, desk: Desk<'_>, now_ns: u64) -> Next {
+        if let Some(open) = &mut self.open {
+            if open.asked.is_some() || Self::prepare(open, &mut *self.actor, &mut self.request) {
+                return Next::Send;
+            }
+            let was_empty = open.requests == 0;
+            self.finish(desk);
+            if was_empty {
+                // Others get their turn before an actor that asks for nothing.
+                return Next::Wait(now_ns);
+            }
+        }
+        if desk.shared.is_over() {
+            return Next::Over;
+        }
+        let Some(arrival_ns) = self.arrival_ns.or_else(|| desk.shared.claim(now_ns)) else {
+            return Next::Over;
+        };
+        if arrival_ns > now_ns {
+            self.arrival_ns = Some(arrival_ns);
+            return Next::Wait(arrival_ns);
+        }
+        self.arrival_ns = None;
+        let Some(operation) = self.actor.begin() else {
+            return Next::Over;
+        };
+        lock(desk.recorder).begun();
+        let mut open = Open {
+            operation,
+            arrival_ns,
+            first_sent_ns: None,
+            last_done_ns: arrival_ns,
+            requests: 0,
+            sum: Yield::default(),
+            failed: None,
+            aborted: false,
+            asked: None,
+        };
+        let has_request = Self::prepare(&mut open, &mut *self.actor, &mut self.request);
+        self.open = Some(open);
+        if has_request {
+            Next::Send
+        } else {
+            Next::Wait(now_ns)
+        }
+    }
+
+    /// The connection had to be made anew for the request that waits.
+    pub(super) fn connected(&mut self, now_ns: u64) {
+        self.free_ns = now_ns;
+    }
+
+    /// The request goes out now.
+    pub(super) fn sending(&mut self, desk: Desk<'_>, now_ns: u64) {
+        let Some(open) = &mut self.open else { return };
+        let Some(asked) = &mut open.asked else { return };
+        let mut recorder = lock(desk.recorder);
+        recorder.sent(now_ns);
+        asked.is_in_flight = true;
+        if asked.sent_ns.is_none() {
+            asked.sent_ns = Some(now_ns);
+            if open.first_sent_ns.is_none() && desk.shared.is_open_loop() {
+                let could_ns = asked.scheduled_ns.max(self.free_ns);
+                recorder.lag(now_ns.saturating_sub(could_ns));
+            }
+            open.first_sent_ns.get_or_insert(now_ns);
+        }
+    }
+
+    /// What became of the request.
+    pub(super) fn outcome(
+        &mut self,
+        desk: Desk<'_>,
+        outcome: Result<&Reply<'_>, &Failure>,
+        now_ns: u64,
+    ) -> After {
+        self.free_ns = now_ns;
+        let Some(open) = &mut self.open else {
+            return After::Next;
+        };
+        let Some(mut asked) = open.asked.take() else {
+            return After::Next;
+        };
+        if asked.is_in_flight {
+            lock(desk.recorder).answered(now_ns);
+        }
+        if let Err(failure) = outcome {
+            asked.is_lost |= asked.is_in_flight && leaves_doubt(failure);
+            if may_retry(desk.shared, &asked, &self.request, failure) {
+                lock(desk.recorder).retried();
+                asked.retries += 1;
+                asked.is_in_flight = false;
+                open.asked = Some(asked);
+                return After::Again(desk.shared.retries.pause);
+            }
+        }
+        let verdict = self.actor.reply(outcome);
+        open.aborted |= matches!(verdict, Verdict::Abort(_));
+        let judged = judge(verdict, outcome, &self.request);
+        let mut recorder = lock(desk.recorder);
+        if asked.is_lost && outcome.is_err() && self.request.is_write() {
+            recorder.in_doubt(u64::from(self.request.statement_count.max(1)));
+        }
+        recorder.record(&Record {
+            operation: asked.operation,
+            scheduled_ns: asked.scheduled_ns,
+            sent_ns: asked.sent_ns,
+            done_ns: now_ns,
+            outcome: judged,
+        });
+        drop(recorder);
+        open.last_done_ns = now_ns;
+        match judged {
+            Ok(part) => {
+                open.sum.documents += part.documents;
+                open.sum.bytes += part.bytes;
+                desk.shared.succeeded();
+            }
+            Err(bad) => {
+                desk.shared.failed();
+                open.failed
+                    .get_or_insert_with(|| (bad.name.into(), bad.kind, bad.message.into()));
+            }
+        }
+        After::Next
+    }
+
+    /// Gives up what is under way.
+    pub(super) fn abandon(&mut self, desk: Desk<'_>, now_ns: u64) {
+        let Some(open) = &mut self.open else { return };
+        if open.asked.is_some() {
+            // Nothing is sent again once it is over.
+            let failure = Failure::of(
+                FailureKind::Connection,
+                "Abandoned",
+                "given up without an answer when the work was stopped",
+            );
+            self.outcome(desk, Err(&failure), now_ns);
+        }
+        if let Some(open) = &mut self.open {
+            open.failed.get_or_insert_with(|| {
+                let message = "given up in the middle when the work was stopped";
+                ("Abandoned".into(), None, message.into())
+            });
+            self.finish(desk);
+        }
+    }
+
+    /// Has the actor write the transaction's next request; false: there is none.
+    fn prepare(open: &mut Open, actor: &mut dyn Actor, request: &mut Request) -> bool {
+        if open.aborted {
+            return false;
+        }
+        request.clear();
+        let Some(operation) = actor.request(request) else {
+            return false;
+        };
+        open.requests += 1;
+        open.asked = Some(Asked {
+            operation,
+            scheduled_ns: open.last_done_ns,
+            ..Asked::default()
+        });
+        true
+    }
+
+    /// Counts a transaction that is complete, if it counts by itself.
+    fn finish(&mut self, desk: Desk<'_>) {
+        let Some(open) = self.open.take() else { return };
+        let counts = desk
+            .shared
+            .operations
+            .get(usize::from(open.operation))
+            .is_some_and(|operation| operation.is_transaction);
+        if !counts || open.requests == 0 {
+            return;
+        }
+        let outcome = match &open.failed {
+            None => Ok(open.sum),
+            Some((name, kind, message)) => Err(Bad {
+                name,
+                kind: *kind,
+                message,
+            }),
+        };
+        lock(desk.recorder).record(&Record {
+            operation: open.operation,
+            scheduled_ns: open.arrival_ns,
+            sent_ns: open.first_sent_ns,
+            done_ns: open.last_done_ns,
+            outcome,
+        });
+    }
+}
+
+/// After these failures nobody knows whether the server did what it was asked.
+fn leaves_doubt(failure: &Failure) -> bool {
+    matches!(
+        failure.kind,
+        FailureKind::Connection | FailureKind::Timeout | FailureKind::Malformed
+    )
+}
+
+fn may_retry(shared: &Shared, asked: &Asked, request: &Request, failure: &Failure) -> bool {
+    let may_pass = matches!(
+        failure.kind,
+        FailureKind::Connection
+            | FailureKind::Timeout
+            | FailureKind::NotPrimary
+            | FailureKind::Transient
+    );
+    may_pass
+        && asked.retries < shared.retries.count
+        && request.in_transaction == Transaction::None
+        && !shared.is_over()
+}
+
+/// What is counted, by what the actor says of it.
+fn judge<'a>(
+    verdict: Verdict,
+    outcome: Result<&Reply<'_>, &'a Failure>,
+    request: &Request,
+) -> Result<Yield, Bad<'a>> {
+    match (verdict, outcome) {
+        (Verdict::Good, Ok(reply)) => Ok(Yield {
+            documents: match request.verb {
+                Verb::Insert | Verb::Update | Verb::Delete => reply.matched,
+                Verb::Find | Verb::Aggregate | Verb::Command => reply.returned,
+            },
+            bytes: reply.bytes + (request.body.bytes().len() + request.sequence().len()) as u64,
+        }),
+        (Verdict::Good, Err(failure)) => Ok(Yield {
+            documents: failure.done,
+            bytes: 0,
+        }),
+        (Verdict::Bad(_) | Verdict::Abort(_), Err(failure)) => Err(Bad::of(failure)),
+        (Verdict::Bad(name) | Verdict::Abort(name), Ok(_)) => Err(Bad {
+            name,
+            kind: None,
+            message: "",
+        }),
+    }
+}
