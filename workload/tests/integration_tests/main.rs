@@ -9,6 +9,7 @@
 mod index_build;
 mod index_lab;
 mod load_and_update;
+mod own;
 mod ownership;
 mod schema;
 mod support;
