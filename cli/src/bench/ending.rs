@@ -7,14 +7,13 @@ use seekscope_server::ServerError;
 
 use super::results::{Results, Show};
 use super::stage::Stage;
-use crate::args::{OutputArgs, Slo};
+use crate::args::OutputArgs;
 use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
 
 /// What the user allows and demands.
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     pub allow_errors: bool,
-    pub slo: Option<Slo>,
     /// Where the objective was missed, in words.
     pub missed: Vec<String>,
 }
@@ -233,7 +232,6 @@ mod tests {
         let lenient = Demands {
             allow_errors: true,
             missed: vec!["p99".into()],
-            ..Demands::default()
         };
         let (outcome, reason) = judged(step(5, 2), &lenient);
         assert!(

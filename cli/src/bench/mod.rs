@@ -8,6 +8,7 @@ mod interruption;
 mod objective;
 mod private_server;
 mod results;
+mod rounds;
 mod search;
 mod sending;
 mod setting;
@@ -15,6 +16,7 @@ mod stage;
 mod step_recorder;
 mod step_summary;
 mod summary;
+mod sysbench;
 mod target;
 mod validity;
 mod variants;
@@ -36,6 +38,6 @@ pub async fn run(
 ) -> Result<()> {
     match &args.verb {
         BenchVerb::Ycsb(args) => ycsb::run(args, environment, arguments).await,
-        BenchVerb::Sysbench(_) => Ok(()),
+        BenchVerb::Sysbench(args) => sysbench::run(args, environment, arguments).await,
     }
 }
