@@ -61,7 +61,8 @@ fn main() -> Result<()> {
     }))?;
     let raw = RawTarget::parse(&server.uri(), DATABASE).map_err(anyhow::Error::msg)?;
     let mut clients = vec![ClientSpec::Raw(Box::new(raw))];
-    let own = &clients[0];
+    let own = clients[0].clone();
+    let own = &own;
     let load = YcsbLoad::new(&settings('c', &arguments)?);
     let loaded = measure(own, &load, 8, arguments.threads, None)?;
     println!("load: {loaded}");
@@ -124,6 +125,7 @@ fn workload(letter: char, arguments: &Arguments) -> Result<YcsbRun> {
     Ok(YcsbRun::new(settings(letter, arguments)?, alone)?)
 }
 
+#[derive(Clone)]
 struct Figures {
     cpu_us: f64,
     per_s: f64,

@@ -7,6 +7,7 @@
 )]
 
 mod accidents;
+mod libraries;
 mod loops;
 mod peer;
 mod peers;
