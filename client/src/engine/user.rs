@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::recorder::{Bad, Record, Recorder, Yield, lock};
 use super::shared::Shared;
 use crate::request::{Transaction, Verb};
+use crate::schedule::Claim;
 use crate::{Actor, Failure, FailureKind, OperationId, Reply, Request, Verdict};
 
 /// Where a virtual user takes its work from and leaves its counts.
@@ -108,8 +109,14 @@ impl VirtualUser {
         if desk.shared.is_over() {
             return Next::Over;
         }
-        let Some(arrival_ns) = self.arrival_ns.or_else(|| desk.shared.claim(now_ns)) else {
-            return Next::Over;
+        let arrival_ns = match self.arrival_ns {
+            Some(arrival_ns) => arrival_ns,
+            None => match desk.shared.claim(now_ns) {
+                Claim::Now => now_ns,
+                Claim::At(arrival_ns) => arrival_ns,
+                Claim::Idle(until_ns) => return Next::Wait(until_ns),
+                Claim::Over(_) => return Next::Over,
+            },
         };
         if arrival_ns > now_ns {
             self.arrival_ns = Some(arrival_ns);
