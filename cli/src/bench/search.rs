@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use seekscope_client::ScheduleKind;
 use seekscope_run::units::format_ns;
-use seekscope_run::{Arrivals, BenchStep, LatencySummary, LoadPoint, Saturation};
+use seekscope_run::{BenchStep, LatencySummary, LoadPoint, Saturation};
 
 use super::objective::misses;
 use crate::args::Slo;
@@ -184,14 +183,6 @@ impl Search {
             confirmed_step: self.confirmed.map(|(_, step)| step),
         }
     }
-}
-
-/// Arrivals of a probe: as those of many independent users.
-pub fn schedule(per_s: f64, seed: u64) -> (ScheduleKind, Arrivals) {
-    (
-        ScheduleKind::Poisson { per_s, seed },
-        Arrivals::Poisson { per_s },
-    )
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use seekscope_client::{Job, Retries, ScheduleKind, Wanted};
 use seekscope_run::{Arrivals, ClockOffset};
 
 use super::client_choice::wanted;
+use super::rounds::{Pace, Stretch};
 use crate::args::{ArrivalsName, SendArgs, StartAt, WarmUpName};
 use crate::exit::Usage;
 
@@ -69,9 +70,37 @@ impl Sending {
     }
 
     /// This process's part of a number of operations; the first clients do what does not divide.
-    pub fn share(&self, count: u64) -> u64 {
+    fn share(&self, count: u64) -> u64 {
         let (index, of) = (u64::from(self.slice.0), u64::from(self.slice.1));
         count / of + u64::from(index < count % of)
+    }
+
+    /// A stretch's job, with its schedule as results name it. `operations`: of all clients, where the
+    /// command line or the workload says; probes end by their time alone.
+    pub fn job_of(
+        &mut self,
+        stretch: &Stretch,
+        operations: Option<u64>,
+        seed: u64,
+    ) -> (Job, Arrivals) {
+        let transactions = operations.map(|count| self.share(count));
+        match stretch.pace {
+            Pace::AsAsked => (
+                self.run_job(transactions, stretch.duration),
+                self.arrivals.clone(),
+            ),
+            Pace::Closed => {
+                let mut job = self.run_job(None, stretch.duration);
+                job.schedule = ScheduleKind::Closed;
+                (job, Arrivals::Closed)
+            }
+            Pace::Rate(per_s) => {
+                let mut job = self.run_job(None, stretch.duration);
+                // As the arrivals of many independent users.
+                job.schedule = ScheduleKind::Poisson { per_s, seed };
+                (job, Arrivals::Poisson { per_s })
+            }
+        }
     }
 
     /// Everything as fast as the server takes it.
@@ -88,7 +117,7 @@ impl Sending {
     }
 
     /// Until so many operations of this process or so much time.
-    pub fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
+    fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
         Job {
             schedule: self.schedule.clone(),
             in_flight: self.in_flight,

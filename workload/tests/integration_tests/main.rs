@@ -10,6 +10,7 @@ mod engine;
 mod index_build;
 mod index_lab;
 mod load_and_update;
+mod own;
 mod ownership;
 mod schema;
 mod support;
