@@ -12,6 +12,8 @@
 )]
 
 mod analysis_sql;
+mod bench;
+mod bench_accidents;
 mod command_line;
 mod demo;
 mod directory_snapshot;
