@@ -6,6 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::OutputArgs;
 use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
+use super::bench_index::IndexArgs;
+use super::bench_schema::SchemaArgs;
 use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
@@ -29,6 +31,8 @@ impl BenchArgs {
         match &self.verb {
             BenchVerb::Ycsb(args) => &args.keep.output,
             BenchVerb::Sysbench(args) => &args.keep.output,
+            BenchVerb::Index(args) => &args.keep.output,
+            BenchVerb::Schema(args) => &args.keep.output,
         }
     }
 }
@@ -37,6 +41,8 @@ impl BenchArgs {
 pub enum BenchVerb {
     Ycsb(Box<YcsbArgs>),
     Sysbench(Box<SysbenchArgs>),
+    Index(Box<IndexArgs>),
+    Schema(Box<SchemaArgs>),
 }
 
 /// YCSB's core workloads A to F, with YCSB's own property files and names

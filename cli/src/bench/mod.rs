@@ -4,11 +4,13 @@ mod client_choice;
 mod data;
 mod ending;
 mod figures;
+mod index;
 mod interruption;
 mod objective;
 mod private_server;
 mod results;
 mod rounds;
+mod schema;
 mod search;
 mod sending;
 mod setting;
@@ -39,5 +41,7 @@ pub async fn run(
     match &args.verb {
         BenchVerb::Ycsb(args) => ycsb::run(args, environment, arguments).await,
         BenchVerb::Sysbench(args) => sysbench::run(args, environment, arguments).await,
+        BenchVerb::Index(args) => index::run(args, environment, arguments).await,
+        BenchVerb::Schema(args) => schema::run(args, environment, arguments).await,
     }
 }

@@ -190,6 +190,7 @@ impl Sysbench<'_> {
             arrivals: self.sending.arrivals.clone(),
             warm_up: self.sending.warm_up,
             stop: None,
+            keep_seconds: None,
         }
     }
 

@@ -150,7 +150,7 @@ pub struct Closed {
 }
 
 /// Beside the run unless named: the data should lie on the disk that the user works on.
-fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
+pub fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
     match &args.data_dir {
         Some(folder) => Ok(folder.canonicalize().with_context(|| {
             format!("--data-dir {}: name an existing folder", folder.display())

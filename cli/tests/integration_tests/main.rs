@@ -14,6 +14,8 @@
 mod analysis_sql;
 mod bench;
 mod bench_accidents;
+mod bench_compare;
+mod bench_labs;
 mod command_line;
 mod demo;
 mod directory_snapshot;

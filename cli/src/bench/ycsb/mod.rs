@@ -174,6 +174,7 @@ impl Ycsb<'_> {
             arrivals: seekscope_run::Arrivals::Closed,
             warm_up: crate::args::WarmUpName::None,
             stop: None,
+            keep_seconds: None,
         };
         let done = stage.step(target, plan).await?;
         let expected = YcsbExpected::after_load(&settings);
@@ -228,6 +229,7 @@ impl Ycsb<'_> {
             arrivals,
             warm_up: sending.warm_up,
             stop: None,
+            keep_seconds: None,
         };
         let stepped = stage.step(target, plan).await;
         if let Some(highest) = run.highest_inserted() {
