@@ -21,7 +21,9 @@ pub use bench::{
 pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName};
 pub use bench_index::{IndexArgs, IndexDataName};
 pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
-pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
+#[cfg(test)]
+pub use bench_values::parse_slo;
+pub use bench_values::{ArrivalsName, Slo, StartAt};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use mongodb::bson::doc;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
@@ -164,7 +163,7 @@ impl Stage {
         }
         self.interruption.check()?;
         if ended.reason == EndReason::Failing
-            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+            && let Err(gone) = target.ping().await
         {
             return Err(server_gone(&plan.name, gone));
         }
@@ -230,6 +229,11 @@ impl Stage {
             }
             worked = &mut work => Ok(worked?),
         }
+    }
+
+    /// Work that a signal may drop: questions to a server, which may hang.
+    pub async fn asking<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.interruption.or(work).await
     }
 
     /// Says something that the run could not do.

@@ -11,7 +11,8 @@ use crate::output::run_document;
 
 /// The document printed by `--json`.
 pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    run_document("seekscope/bench/1", run, run_dir)
+    // `bench` and `merge`, which makes one run of several.
+    run_document(&format!("seekscope/{}/1", run.command), run, run_dir)
 }
 
 /// Builds the summary. The figures at its top are those of the runs; of the loads where nothing else

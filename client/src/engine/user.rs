@@ -266,9 +266,12 @@ impl VirtualUser {
         true
     }
 
-    /// Counts a transaction that is complete, if it counts by itself.
+    /// Counts a transaction that is complete, under a name if it counts by itself.
     fn finish(&mut self, desk: Desk<'_>) {
         let Some(open) = self.open.take() else { return };
+        if open.requests > 0 && open.failed.is_none() {
+            lock(desk.recorder).transaction_done();
+        }
         let counts = desk
             .shared
             .operations
