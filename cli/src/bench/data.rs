@@ -80,10 +80,7 @@ fn difference(found: &DataSet, wanted: &DataSet) -> String {
     if found.seed != wanted.seed {
         differences.push(format!("seed {}", found.seed));
     }
-    let others = found
-        .settings
-        .iter()
-        .filter(|(name, value)| wanted.settings.get(*name) != Some(value));
+    let others = found.settings.iter().filter(|(name, value)| wanted.settings.get(*name) != Some(value));
     differences.extend(others.map(|(name, value)| format!("{name}={value}")));
     differences.join(", ")
 }
@@ -138,17 +135,11 @@ pub async fn await_documents(
     let end = tokio::time::Instant::now() + limit;
     let waiting = async {
         loop {
-            let reply = target
-                .server
-                .command(database, doc! { "count": collection })
-                .await?;
+            let reply = target.server.command(database, doc! { "count": collection }).await?;
             let found = reply.get("n").and_then(|n| match n {
                 mongodb::bson::Bson::Int32(n) => u64::try_from(*n).ok(),
                 mongodb::bson::Bson::Int64(n) => u64::try_from(*n).ok(),
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "counts are whole and below 2^53"
-                )]
+                #[expect(clippy::cast_possible_truncation, reason = "counts are whole and below 2^53")]
                 #[expect(clippy::cast_sign_loss, reason = "filtered")]
                 mongodb::bson::Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
                 _ => None,

@@ -47,12 +47,8 @@ pub struct Sending {
 impl Sending {
     /// Rates are those of all clients together.
     pub fn new(args: &SendArgs, defaults: Defaults) -> Result<Self> {
-        let in_flight = args
-            .in_flight
-            .map_or(defaults.in_flight.unwrap_or(IN_FLIGHT), |n| n as usize);
-        let slice = args
-            .clients
-            .map_or((0, 1), |(number, count)| (number - 1, count));
+        let in_flight = args.in_flight.map_or(defaults.in_flight.unwrap_or(IN_FLIGHT), |n| n as usize);
+        let slice = args.clients.map_or((0, 1), |(number, count)| (number - 1, count));
         let per_s = args.rate.or(defaults.per_s);
         let (schedule, arrivals) = schedule(args, per_s, slice)?;
         Ok(Self {
@@ -117,16 +113,14 @@ fn schedule(
     slice: (u32, u32),
 ) -> Result<(ScheduleKind, Arrivals)> {
     let part = |rate: f64| rate / f64::from(slice.1);
-    let of_rate =
-        |name: &str| per_s.ok_or_else(|| Usage(format!("--arrivals {name} needs --rate N/s")));
+    let of_rate = |name: &str| {
+        per_s.ok_or_else(|| Usage(format!("--arrivals {name} needs --rate N/s")))
+    };
     Ok(match (&args.arrivals, per_s) {
         (None, None) => (ScheduleKind::Closed, Arrivals::Closed),
         (None | Some(ArrivalsName::Constant), _) => {
             let per_s = of_rate("constant")?;
-            (
-                ScheduleKind::Constant { per_s: part(per_s) },
-                Arrivals::Constant { per_s },
-            )
+            (ScheduleKind::Constant { per_s: part(per_s) }, Arrivals::Constant { per_s })
         }
         (Some(ArrivalsName::Poisson), _) => {
             let per_s = of_rate("poisson")?;
@@ -136,14 +130,7 @@ fn schedule(
             };
             (schedule, Arrivals::Poisson { per_s })
         }
-        (
-            Some(ArrivalsName::Ramp {
-                from_per_s,
-                to_per_s,
-                over,
-            }),
-            _,
-        ) => {
+        (Some(ArrivalsName::Ramp { from_per_s, to_per_s, over }), _) => {
             let schedule = ScheduleKind::Ramp {
                 from_per_s: part(*from_per_s),
                 to_per_s: part(*to_per_s),
@@ -166,23 +153,16 @@ fn schedule(
 
 /// One time in seconds since the start a line, in any order; several clients take turns.
 fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
-    let bytes =
-        std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let bytes = std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
     if bytes.len() > REPLAY_BYTES_MAX {
         return Err(Usage(format!("{} is larger than 1 GiB", file.display())).into());
     }
-    let text =
-        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read {}", file.display()))?;
     let offsets = offsets_of(&text).map_err(|line| {
-        Usage(format!(
-            "{}, line {line}: seconds since the start are expected",
-            file.display()
-        ))
+        Usage(format!("{}, line {line}: seconds since the start are expected", file.display()))
     })?;
-    let own = offsets
-        .into_iter()
-        .skip(slice.0 as usize)
-        .step_by(slice.1 as usize);
+    let own = offsets.into_iter().skip(slice.0 as usize).step_by(slice.1 as usize);
     let own: Arc<[u64]> = own.collect();
     if own.is_empty() {
         return Err(Usage(format!("{} holds no time for this client", file.display())).into());
@@ -203,8 +183,7 @@ fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
         if !(0.0..=31_622_400.0).contains(&seconds) {
             return Err(i + 1);
         }
-        offsets
-            .push(u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX));
+        offsets.push(u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX));
     }
     offsets.sort_unstable();
     Ok(offsets)
@@ -235,10 +214,7 @@ mod tests {
 
     #[test]
     fn recorded_times_are_read_in_any_order() {
-        assert_eq!(
-            offsets_of("# s\n2\n0.5\n\n 1e-3 "),
-            Ok(vec![1_000_000, 500_000_000, 2_000_000_000])
-        );
+        assert_eq!(offsets_of("# s\n2\n0.5\n\n 1e-3 "), Ok(vec![1_000_000, 500_000_000, 2_000_000_000]));
         assert_eq!(offsets_of("1\n-1"), Err(2));
         assert_eq!(offsets_of("NaN"), Err(1));
         assert_eq!(offsets_of("1e300"), Err(1));

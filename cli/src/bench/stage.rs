@@ -176,12 +176,7 @@ impl Stage {
     /// Counters of server and host, once a second until aborted.
     fn start_sampling(&self, target: &Target) -> Result<JoinHandle<()>> {
         let mut writer = self.session.directory.counter_writer()?;
-        let device = self
-            .session
-            .document
-            .device
-            .as_ref()
-            .map(|d| d.device.clone());
+        let device = self.session.document.device.as_ref().map(|d| d.device.clone());
         let pid = target.facts.pid;
         let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
         Ok(tokio::spawn(async move {

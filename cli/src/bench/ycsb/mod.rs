@@ -42,7 +42,11 @@ const OF_DOCUMENTS: [&str; 8] = [
 const BARRIER_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the command.
-pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
+pub async fn run(
+    args: &YcsbArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
     let plan = Plan::new(args)?;
     let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan))?;
     stage.session.document.seed = Some(args.send.seed);
@@ -80,14 +84,8 @@ fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
         .filter(|(name, _)| !name.ends_with("proportion") && *name != "requestdistribution")
         .map(|(name, value)| (name.to_string(), value))
         .collect();
-    settings.insert(
-        "operationcount".into(),
-        plan.operations.unwrap_or(0).to_string(),
-    );
-    settings.insert(
-        "duration_s".into(),
-        plan.duration.map_or(0.0, |d| d.as_secs_f64()).to_string(),
-    );
+    settings.insert("operationcount".into(), plan.operations.unwrap_or(0).to_string());
+    settings.insert("duration_s".into(), plan.duration.map_or(0.0, |d| d.as_secs_f64()).to_string());
     if let Some((name, values)) = &args.versus.vs_config {
         settings.insert(format!("server {name}"), values.join(","));
     }
@@ -172,9 +170,7 @@ impl Ycsb<'_> {
             };
             let done = self.run_letter(stage, target, letter, wanted).await?;
             if let Some(slo) = &self.demands.slo {
-                let missed = stage
-                    .step_at(done.index)
-                    .map(|step| misses(slo, step, &done.response));
+                let missed = stage.step_at(done.index).map(|step| misses(slo, step, &done.response));
                 self.demands.missed.extend(missed.into_iter().flatten());
             }
         }
@@ -217,35 +213,21 @@ impl Ycsb<'_> {
         let expected = YcsbExpected::after_load(&settings);
         let in_doubt = done.ended.in_doubt;
         data::verify_step(stage, target, &database, done.index, &[&expected], in_doubt).await?;
-        let is_complete = stage
-            .step_at(done.index)
-            .is_some_and(|s| s.failures.is_empty());
+        let is_complete = stage.step_at(done.index).is_some_and(|s| s.failures.is_empty());
         anyhow::ensure!(
             is_complete && done.ended.reason == EndReason::Done,
             "the load is not complete; nothing is run on it: {}",
-            stage
-                .step_at(done.index)
-                .and_then(|s| s.failures.first())
-                .map_or_else(
-                    || "it was stopped".into(),
-                    |(operation, name, count, message)| format!(
-                        "{} {operation} failed with {name}: {message}",
-                        format_count(*count)
-                    )
+            stage.step_at(done.index).and_then(|s| s.failures.first()).map_or_else(
+                || "it was stopped".into(),
+                |(operation, name, count, message)| format!(
+                    "{} {operation} failed with {name}: {message}", format_count(*count)
                 )
+            )
         );
         data::end_load(target, &database, DATA_SET).await?;
         if clients > 1 {
             let count = settings.record_count;
-            data::await_documents(
-                stage,
-                target,
-                &database,
-                &settings.table,
-                count,
-                BARRIER_LIMIT,
-            )
-            .await?;
+            data::await_documents(stage, target, &database, &settings.table, count, BARRIER_LIMIT).await?;
         }
         Ok(())
     }
@@ -331,12 +313,7 @@ impl Ycsb<'_> {
             confirmed_step,
         } = search.finish(&slo);
         if let Some(step) = confirmed_step {
-            stage
-                .measurement()
-                .steps
-                .iter_mut()
-                .filter(|s| s.name == step)
-                .for_each(|s| s.kind = "run".into());
+            stage.measurement().steps.iter_mut().filter(|s| s.name == step).for_each(|s| s.kind = "run".into());
         }
         if !saturation.confirmed {
             let why = match saturation.maximum_per_s {
@@ -396,13 +373,8 @@ fn data_set(settings: &YcsbSettings) -> DataSet {
         settings.record_count,
         seed,
     );
-    let of_documents = settings
-        .resolved()
-        .into_iter()
-        .filter(|(name, _)| OF_DOCUMENTS.contains(name));
-    data_set.settings = of_documents
-        .map(|(name, value)| (name.to_string(), value))
-        .collect();
+    let of_documents = settings.resolved().into_iter().filter(|(name, _)| OF_DOCUMENTS.contains(name));
+    data_set.settings = of_documents.map(|(name, value)| (name.to_string(), value)).collect();
     data_set
 }
 
