@@ -1,25 +1,36 @@
-//! `seekscope compare`: two runs of the same command side by side. So far it knows layouts
-//! ([`layout`]); a further kind of run gets a module of its own here.
+//! `seekscope compare`: runs of the same command side by side. It knows layouts ([`layout`]) and
+//! benchmarks ([`bench`]); a further kind of run gets a module of its own here.
 
+mod bench;
 mod layout;
 
+use std::collections::HashSet;
+use std::path::PathBuf;
+
 use anyhow::Result;
-use seekscope_run::RunDirectory;
+use seekscope_run::{RunDirectory, RunDocument};
 
 use crate::args::CompareArgs;
 use crate::exit::Usage;
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    if same_place(args) {
-        return Err(Usage("these are the same run; name two".into()).into());
+    let paths: Vec<&PathBuf> = [&args.first, &args.second]
+        .into_iter()
+        .chain(&args.others)
+        .collect();
+    let mut places = HashSet::new();
+    let mut is_repeated =
+        |path: &&PathBuf| path.canonicalize().is_ok_and(|place| !places.insert(place));
+    if paths.iter().copied().any(|path| is_repeated(&path)) {
+        return Err(Usage("the same run is named twice; name different ones".into()).into());
     }
-    let first = RunDirectory::open(&args.first)?;
-    let second = RunDirectory::open(&args.second)?;
-    layout::compare(&first, &second, args)
-}
-
-fn same_place(args: &CompareArgs) -> bool {
-    let place = |path: &std::path::Path| path.canonicalize().ok();
-    place(&args.first).is_some() && place(&args.first) == place(&args.second)
+    let runs: Vec<(RunDirectory, RunDocument)> = (paths.iter())
+        .map(|path| RunDirectory::open(path))
+        .collect::<Result<_, _>>()?;
+    match &runs[..] {
+        [(_, first), ..] if first.bench.is_some() => bench::compare(&runs, args),
+        [first, second] => layout::compare(first, second, args),
+        _ => Err(Usage("more than two runs can be compared of `bench` only".into()).into()),
+    }
 }

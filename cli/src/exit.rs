@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use seekscope_client::{ClientError, Failure, FailureKind};
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
+use seekscope_workload::ycsb::YcsbError;
 
 /// A signal asked us to stop. Not a failure: the partial run is kept.
 #[derive(Debug, thiserror::Error)]
@@ -59,12 +61,12 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
 }
 
 fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    if cause.is::<Usage>() {
+    if cause.is::<Usage>() || cause.is::<YcsbError>() {
         Some(2)
     } else if cause.is::<ServerError>()
         || cause.is::<Elsewhere>()
         || cause.is::<LocalServerError>()
-        || matches!(cause.downcast_ref(), Some(WorkloadError::Server(_)))
+        || cause.downcast_ref().is_some_and(is_refusal)
     {
         Some(3)
     } else if cause.is::<NotPermitted>()
@@ -83,6 +85,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         Some(error.exit_code())
     } else if let Some(error) = cause.downcast_ref::<DiskError>() {
         code_of_disk_error(error)
+    } else if let Some(error) = cause.downcast_ref::<ClientError>() {
+        code_of_client_error(error)
     } else if let Some(error) = cause.downcast_ref::<LayoutError>() {
         code_of_layout_error(error)
     } else if cause.is::<Interrupted>() {
@@ -98,6 +102,31 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
         DiskError::LiveDatabase { .. } => Some(3),
         DiskError::NotPermitted { .. } | DiskError::ReadOnly(_) => Some(4),
         DiskError::Interrupted => Some(130),
+        _ => None,
+    }
+}
+
+/// The server, or what is in it, does not let us work.
+fn is_refusal(error: &WorkloadError) -> bool {
+    matches!(
+        error,
+        WorkloadError::Server(_)
+            | WorkloadError::ForeignDatabase { .. }
+            | WorkloadError::Database { .. }
+    )
+}
+
+fn code_of_client_error(error: &ClientError) -> Option<u8> {
+    match error {
+        ClientError::Uri { .. } | ClientError::Job { .. } => Some(2),
+        ClientError::Unreachable { .. } | ClientError::Refused { .. } => Some(3),
+        ClientError::Connect(Failure { kind, .. }) => match kind {
+            FailureKind::Client => Some(1),
+            FailureKind::Unsupported => Some(2),
+            _ => Some(3),
+        },
+        ClientError::FileDescriptors { .. } => Some(4),
+        ClientError::Stopped => Some(130),
         _ => None,
     }
 }

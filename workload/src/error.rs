@@ -3,7 +3,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use seekscope_client::ClientError;
 use seekscope_server::{
     LocalServerError, Namespace, PageCacheError, ServerError, SlowDiskError, WorkspaceError,
 };
@@ -46,10 +45,6 @@ pub enum WorkloadError {
     },
     #[error("the server did not do all writes of a batch to {collection}: {why}")]
     BatchRefused { collection: String, why: String },
-    #[error(transparent)]
-    Client(#[from] ClientError),
-    #[error("the other load broke off; that is a defect of seekscope: report it")]
-    ForegroundLost,
     #[error(transparent)]
     LocalServer(#[from] LocalServerError),
     #[error(transparent)]

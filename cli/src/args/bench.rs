@@ -6,6 +6,8 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::OutputArgs;
 use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
+use super::bench_index::IndexArgs;
+use super::bench_schema::SchemaArgs;
 use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
@@ -29,6 +31,8 @@ impl BenchArgs {
         match &self.verb {
             BenchVerb::Ycsb(args) => &args.keep.output,
             BenchVerb::Sysbench(args) => &args.keep.output,
+            BenchVerb::Index(args) => &args.keep.output,
+            BenchVerb::Schema(args) => &args.keep.output,
         }
     }
 }
@@ -37,6 +41,8 @@ impl BenchArgs {
 pub enum BenchVerb {
     Ycsb(Box<YcsbArgs>),
     Sysbench(Box<SysbenchArgs>),
+    Index(Box<IndexArgs>),
+    Schema(Box<SchemaArgs>),
 }
 
 /// YCSB's core workloads A to F, with YCSB's own property files and names
@@ -138,6 +144,15 @@ pub struct SysbenchArgs {
     /// Loading connections [default: the era's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub loaders: Option<u32>,
+    /// Leave out what the original leaves out: the documents of the last, partial batch
+    #[arg(long)]
+    pub exact_original: bool,
+    /// Leave out the steps that write
+    #[arg(long)]
+    pub read_only: bool,
+    /// Put the 18 commands into a real transaction (replica sets and sharded clusters)
+    #[arg(long)]
+    pub transaction: bool,
     /// What is done: load the documents, run the transactions
     #[arg(long, value_name = "PHASES", value_enum, value_delimiter = ',', default_values_t = [YcsbPhase::Load, YcsbPhase::Run])]
     pub phase: Vec<YcsbPhase>,
@@ -158,7 +173,7 @@ pub enum EraName {
     Papers,
     #[value(name = "2021-2024")]
     Until2024,
-    #[value(name = "2024")]
+    #[value(name = "2024-09")]
     Since2024,
 }
 

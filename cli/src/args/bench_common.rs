@@ -36,9 +36,9 @@ pub struct BenchTargetArgs {
     /// Local server: program to start [default: mongod on PATH, else secantusd-rs]
     #[arg(long, value_name = "FILE", conflicts_with = "uri")]
     pub server_binary: Option<PathBuf>,
-    /// Local server: WiredTiger's cache
-    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "1GiB", conflicts_with = "uri")]
-    pub cache: u64,
+    /// Local server: WiredTiger's cache [default: 1 GiB; of `bench schema` a quarter of the samples]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "uri")]
+    pub cache: Option<u64>,
     /// Local server: a setting by name, e.g. block_compressor=zlib, write_tickets=4,
     /// checkpoint_seconds=10, data_nonlogged=true; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_setting, conflicts_with = "uri")]

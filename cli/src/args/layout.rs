@@ -132,14 +132,16 @@ pub struct GentleArgs {
     pub parallel_reads: u16,
 }
 
-/// Put two runs side by side: before and after, or two members of a replica set
+/// Put runs side by side: before and after, two members of a replica set, several servers
 ///
-/// Both must be runs of `layout`. Files are matched by namespace and index.
+/// Of `layout` two, whose files are matched by namespace and index. Of `bench` two to eight that did the
+/// same work on different servers or with different settings: all are compared with the first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   seekscope compare seekscope-runs/layout-20260901-101500 seekscope-runs/layout-20260902-101500
-  seekscope compare RUN_OF_MEMBER_A RUN_OF_MEMBER_B --json")]
+  seekscope compare RUN_OF_MEMBER_A RUN_OF_MEMBER_B --json
+  seekscope compare BENCH_OF_SERVER_A BENCH_OF_SERVER_B BENCH_OF_SERVER_C")]
 pub struct CompareArgs {
     /// The first run directory (A)
     #[arg(value_name = "RUN_A")]
@@ -147,6 +149,12 @@ pub struct CompareArgs {
     /// The second (B)
     #[arg(value_name = "RUN_B")]
     pub second: PathBuf,
+    /// Further ones, of `bench`
+    #[arg(value_name = "RUN_C")]
+    pub others: Vec<PathBuf>,
+    /// Compare benchmarks although their workloads or data differ
+    #[arg(long)]
+    pub anyway: bool,
     #[command(flatten)]
     pub output: OutputArgs,
 }

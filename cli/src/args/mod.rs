@@ -2,6 +2,8 @@
 
 mod bench;
 mod bench_common;
+mod bench_index;
+mod bench_schema;
 mod bench_values;
 mod disk;
 mod layout;
@@ -17,6 +19,8 @@ pub use bench::{
     YcsbArgs, YcsbPhase,
 };
 pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName};
+pub use bench_index::{IndexArgs, IndexDataName};
+pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
 pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use disk::{

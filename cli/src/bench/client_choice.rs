@@ -1,7 +1,9 @@
 //! Which client sends a benchmark's operations.
 
+use std::sync::Arc;
+
 use anyhow::Result;
-use seekscope_client::{ClientError, ClientSpec, Wanted};
+use seekscope_client::{ClientSpec, DriverTarget, Wanted};
 use seekscope_run::ClientKind;
 
 use crate::args::ClientName;
@@ -42,17 +44,10 @@ pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
     let choice = seekscope_client::choose(uri, database, wanted)?;
     let spec = match (choice.kind, choice.raw) {
         (ClientKind::Raw, Some(raw)) => ClientSpec::Raw(raw),
-        _ => driver(uri, database)?,
+        _ => ClientSpec::Async(Arc::new(DriverTarget::new(uri, database))),
     };
     Ok(Chosen {
         spec,
         reason: choice.reason,
     })
-}
-
-fn driver(_uri: &str, _database: &str) -> Result<ClientSpec> {
-    Err(ClientError::Uri {
-        text: "the official driver is not built in yet".into(),
-    }
-    .into())
 }

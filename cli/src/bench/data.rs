@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
-use mongodb::bson::doc;
+use anyhow::{Result, anyhow};
+use mongodb::bson::{Bson, doc};
+use seekscope_client::EndReason;
 use seekscope_run::units::format_count;
 use seekscope_workload::ownership::{DataSet, OwnedDatabase};
 use seekscope_workload::{ExpectedData, VerificationOptions, verify};
 
-use super::stage::Stage;
+use super::stage::{Stage, StepDone};
 use super::target::Target;
 use crate::exit::Usage;
 
@@ -40,6 +41,21 @@ pub async fn begin_load(
         None => {}
     }
     Ok(owned.record(wanted.clone()).await?)
+}
+
+/// A load in which something failed is nothing to measure on.
+pub fn ensure_complete(stage: &mut Stage, done: &StepDone) -> Result<()> {
+    let failure = stage
+        .step_at(done.index)
+        .and_then(|step| step.failures.first());
+    match failure {
+        None if done.ended.reason == EndReason::Done => Ok(()),
+        None => Err(anyhow!("the load was broken off; nothing is run on it")),
+        Some((operation, name, count, message)) => Err(anyhow!(
+            "the load is not complete, so nothing is run on it: {} {operation} failed with {name}: {message}",
+            format_count(*count)
+        )),
+    }
 }
 
 /// Notes that everything is loaded.
@@ -80,7 +96,10 @@ fn difference(found: &DataSet, wanted: &DataSet) -> String {
     if found.seed != wanted.seed {
         differences.push(format!("seed {}", found.seed));
     }
-    let others = found.settings.iter().filter(|(name, value)| wanted.settings.get(*name) != Some(value));
+    let others = found
+        .settings
+        .iter()
+        .filter(|(name, value)| wanted.settings.get(*name) != Some(value));
     differences.extend(others.map(|(name, value)| format!("{name}={value}")));
     differences.join(", ")
 }
@@ -135,13 +154,19 @@ pub async fn await_documents(
     let end = tokio::time::Instant::now() + limit;
     let waiting = async {
         loop {
-            let reply = target.server.command(database, doc! { "count": collection }).await?;
+            let reply = target
+                .server
+                .command(database, doc! { "count": collection })
+                .await?;
             let found = reply.get("n").and_then(|n| match n {
-                mongodb::bson::Bson::Int32(n) => u64::try_from(*n).ok(),
-                mongodb::bson::Bson::Int64(n) => u64::try_from(*n).ok(),
-                #[expect(clippy::cast_possible_truncation, reason = "counts are whole and below 2^53")]
+                Bson::Int32(n) => u64::try_from(*n).ok(),
+                Bson::Int64(n) => u64::try_from(*n).ok(),
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "counts are whole and below 2^53"
+                )]
                 #[expect(clippy::cast_sign_loss, reason = "filtered")]
-                mongodb::bson::Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
+                Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
                 _ => None,
             });
             if found.is_some_and(|found| found >= count) {

@@ -7,14 +7,13 @@ use seekscope_server::ServerError;
 
 use super::results::{Results, Show};
 use super::stage::Stage;
-use crate::args::{OutputArgs, Slo};
+use crate::args::OutputArgs;
 use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
 
 /// What the user allows and demands.
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     pub allow_errors: bool,
-    pub slo: Option<Slo>,
     /// Where the objective was missed, in words.
     pub missed: Vec<String>,
 }
@@ -45,6 +44,9 @@ pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Judgement {
         return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
     }
     if let Some(reason) = steps.iter().find_map(unverified) {
+        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
+    }
+    if let Some(reason) = wrong(measurement) {
         return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
     }
     if let Some(reason) = steps.iter().find_map(nothing_succeeded) {
@@ -101,6 +103,20 @@ fn unverified(step: &BenchStep) -> Option<String> {
         format_count(found.sampled),
         format_count(found.missing),
         format_count(found.different)
+    ))
+}
+
+/// Indexes that are not whole, and ways of storing samples that lost some.
+fn wrong(measurement: &BenchMeasurement) -> Option<String> {
+    let build = measurement.index_builds.iter().find(|b| b.verified == Some(false));
+    if let Some(build) = build {
+        return Some(format!("the index {} does not hold a key for each document", build.kind));
+    }
+    let shape = measurement.shapes.iter().find(|s| s.wrong_answers > 0)?;
+    Some(format!(
+        "{}: {} queries did not find the samples that were written",
+        shape.name,
+        format_count(shape.wrong_answers)
     ))
 }
 
@@ -181,7 +197,7 @@ pub fn server_gone(step: &str, error: ServerError) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{OperationResult, Verification};
+    use seekscope_run::{BenchIndexBuild, OperationResult, SchemaShape, Verification};
 
     use super::*;
 
@@ -217,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn wrong_answers_are_not_results() {
+        let judged = |measurement: &BenchMeasurement| judge(measurement, &Demands::default()).outcome;
+        let mut measurement = BenchMeasurement::default();
+        measurement.shapes.push(SchemaShape::default());
+        measurement.index_builds.push(BenchIndexBuild::default());
+        assert_eq!(judged(&measurement), Outcome::Ok);
+        measurement.shapes[0].wrong_answers = 1;
+        assert_eq!(judged(&measurement), Outcome::Invalid);
+        measurement.shapes.clear();
+        measurement.index_builds[0].verified = Some(false);
+        assert_eq!(judged(&measurement), Outcome::Invalid);
+    }
+
+    #[test]
     fn the_gravest_is_said() {
         let strict = Demands::default();
         assert_eq!(judged(step(5, 0), &strict).0, Outcome::Ok);
@@ -233,7 +263,6 @@ mod tests {
         let lenient = Demands {
             allow_errors: true,
             missed: vec!["p99".into()],
-            ..Demands::default()
         };
         let (outcome, reason) = judged(step(5, 2), &lenient);
         assert!(

@@ -1,8 +1,6 @@
-//! The first Ctrl-C, for whoever waits or works: a flag for threads, a moment for futures.
+//! The first Ctrl-C, for whoever waits or works.
 
 use std::future::Future;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use tokio::sync::watch;
@@ -13,7 +11,6 @@ use crate::signals::Signals;
 /// Clones share the one signal.
 #[derive(Debug, Clone)]
 pub struct Interruption {
-    flag: Arc<AtomicBool>,
     name: watch::Receiver<Option<&'static str>>,
 }
 
@@ -21,21 +18,13 @@ impl Interruption {
     /// Listens from now on; a second signal ends the process.
     pub fn listen(mut signals: Signals) -> Self {
         let (sender, name) = watch::channel(None);
-        let flag = Arc::new(AtomicBool::new(false));
-        let raised = Arc::clone(&flag);
         tokio::spawn(async move {
             let signal = signals.first().await;
-            raised.store(true, Ordering::Relaxed);
             // Kept open for ever: a closed channel would read as a signal.
             sender.send_replace(Some(signal));
             std::future::pending::<()>().await;
         });
-        Self { flag, name }
-    }
-
-    /// Raised by the first signal; for engines.
-    pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.flag)
+        Self { name }
     }
 
     /// An error once a signal has come.

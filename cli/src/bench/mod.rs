@@ -4,10 +4,13 @@ mod client_choice;
 mod data;
 mod ending;
 mod figures;
+mod index;
 mod interruption;
 mod objective;
 mod private_server;
 mod results;
+mod rounds;
+mod schema;
 mod search;
 mod sending;
 mod setting;
@@ -15,6 +18,7 @@ mod stage;
 mod step_recorder;
 mod step_summary;
 mod summary;
+mod sysbench;
 mod target;
 mod validity;
 mod variants;
@@ -36,6 +40,8 @@ pub async fn run(
 ) -> Result<()> {
     match &args.verb {
         BenchVerb::Ycsb(args) => ycsb::run(args, environment, arguments).await,
-        BenchVerb::Sysbench(_) => Ok(()),
+        BenchVerb::Sysbench(args) => sysbench::run(args, environment, arguments).await,
+        BenchVerb::Index(args) => index::run(args, environment, arguments).await,
+        BenchVerb::Schema(args) => schema::run(args, environment, arguments).await,
     }
 }

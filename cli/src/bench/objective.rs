@@ -24,11 +24,18 @@ pub fn misses(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Vec<Str
             ));
         }
     }
-    let (done, errors) = (step.operations.iter().map(|o| o.count), step.operations.iter().map(|o| o.errors));
+    let (done, errors) = (
+        step.operations.iter().map(|o| o.count),
+        step.operations.iter().map(|o| o.errors),
+    );
     let (done, errors): (u64, u64) = (done.sum(), errors.sum());
     let share = errors as f64 / (done + errors).max(1) as f64;
     if share > slo.errors_share {
-        missed.push(format!("{}: {:.3} % of operations failed", step.name, share * 100.0));
+        missed.push(format!(
+            "{}: {:.3} % of operations failed",
+            step.name,
+            share * 100.0
+        ));
     }
     missed
 }
@@ -60,7 +67,11 @@ mod tests {
             ..BenchStep::default()
         };
         let mut response = latency_histogram();
-        assert_eq!(misses(&slo, &step(0), &response).len(), 1, "nothing meets nothing");
+        assert_eq!(
+            misses(&slo, &step(0), &response).len(),
+            1,
+            "nothing meets nothing"
+        );
         response.record_n(1_000_000, 100).unwrap();
         assert!(misses(&slo, &step(0), &response).is_empty());
         assert!(misses(&slo, &step(1), &response)[0].contains("0.990 %"));

@@ -13,9 +13,36 @@ use super::setting;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 
+const CACHE_BYTES: u64 = 1 << 30;
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// A checkpoint of a large cache on a slow disk takes its time.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
+
+/// How a server in the workspace is started, with the command line's settings and `more` after them.
+pub fn options(
+    args: &BenchTargetArgs,
+    more: &[(String, String)],
+    environment: &Environment,
+    workspace: &Workspace,
+) -> Result<LocalServerOptions> {
+    let binary = ServerBinary::find(
+        args.server_binary.as_deref(),
+        Some(&environment.search_path),
+        &environment.tool_folders,
+    )?;
+    let mut options = LocalServerOptions {
+        binary,
+        data_directory: workspace.data_directory(),
+        cache_bytes: args.cache.unwrap_or(CACHE_BYTES),
+        start_limit: START_LIMIT,
+        extra_arguments: Vec::new(),
+        environment: Vec::new(),
+    };
+    for (name, value) in args.server_setting.iter().chain(more) {
+        setting::apply(&mut options, name, value)?;
+    }
+    Ok(options)
+}
 
 /// Its processes and files vanish when it is dropped. Fields drop in this order: the server before
 /// the folder it writes to.
@@ -34,23 +61,8 @@ impl PrivateServer {
         parent: &Path,
         environment: &Environment,
     ) -> Result<Self> {
-        let binary = ServerBinary::find(
-            args.server_binary.as_deref(),
-            Some(&environment.search_path),
-            &environment.tool_folders,
-        )?;
         let workspace = Workspace::create(parent, &environment.lease_folder)?;
-        let mut options = LocalServerOptions {
-            binary,
-            data_directory: workspace.data_directory(),
-            cache_bytes: args.cache,
-            start_limit: START_LIMIT,
-            extra_arguments: Vec::new(),
-            environment: Vec::new(),
-        };
-        for (name, value) in args.server_setting.iter().chain(more) {
-            setting::apply(&mut options, name, value)?;
-        }
+        let options = options(args, more, environment, &workspace)?;
         let mut server = Self {
             running: None,
             options,

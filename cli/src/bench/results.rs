@@ -61,7 +61,9 @@ impl Results {
         } else {
             output::print(&match show {
                 Show::Tables => terminal(&self.input(session), progress.width()),
-                Show::YcsbLines => warning(document) + &ycsb_output::lines(document),
+                Show::YcsbLines => {
+                    warning(document) + &ycsb_output::lines(&session.directory, document)?
+                }
             })?;
         }
         progress.say(format!(

@@ -5,9 +5,8 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use seekscope_client::ScheduleKind;
 use seekscope_run::units::format_ns;
-use seekscope_run::{Arrivals, BenchStep, LatencySummary, LoadPoint, Saturation};
+use seekscope_run::{BenchStep, LatencySummary, LoadPoint, Saturation};
 
 use super::objective::misses;
 use crate::args::Slo;
@@ -154,7 +153,10 @@ impl Search {
                 point.offered_per_s,
                 point.achieved_per_s,
                 format_ns(point.response.p99_ns),
-                point.missed.first().map_or_else(String::new, |why| format!("; missed: {why}"))
+                point
+                    .missed
+                    .first()
+                    .map_or_else(String::new, |why| format!("; missed: {why}"))
             ),
             (None, Some(per_s)) => format!("  a closed loop does {per_s:.0}/s"),
             (None, None) => String::new(),
@@ -163,9 +165,14 @@ impl Search {
 
     /// The curve, by rate, and the answer.
     pub fn finish(mut self, slo: &Slo) -> Searched {
-        self.points.sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
+        self.points
+            .sort_by(|a, b| a.offered_per_s.total_cmp(&b.offered_per_s));
         let confirmed = self.confirmed.is_some();
-        let maximum_per_s = self.confirmed.as_ref().map(|(per_s, _)| *per_s).or(self.passed);
+        let maximum_per_s = self
+            .confirmed
+            .as_ref()
+            .map(|(per_s, _)| *per_s)
+            .or(self.passed);
         Searched {
             saturation: Saturation {
                 objective: slo.to_string(),
@@ -176,11 +183,6 @@ impl Search {
             confirmed_step: self.confirmed.map(|(_, step)| step),
         }
     }
-}
-
-/// Arrivals of a probe: as those of many independent users.
-pub fn schedule(per_s: f64, seed: u64) -> (ScheduleKind, Arrivals) {
-    (ScheduleKind::Poisson { per_s, seed }, Arrivals::Poisson { per_s })
 }
 
 #[cfg(test)]
@@ -208,8 +210,16 @@ mod tests {
         while let Some(probe) = search.next() {
             steps += 1;
             let per_s = probe.per_s.unwrap_or(capacity * 1.3);
-            let limit = if probe.duration >= CONFIRM_TIME { lasting } else { capacity };
-            let ns = if per_s <= limit { 1_000_000 } else { 1_000_000_000 };
+            let limit = if probe.duration >= CONFIRM_TIME {
+                lasting
+            } else {
+                capacity
+            };
+            let ns = if per_s <= limit {
+                1_000_000
+            } else {
+                1_000_000_000
+            };
             let mut response = latency_histogram();
             response.record_n(ns, 100).unwrap();
             let step = BenchStep {
@@ -233,7 +243,12 @@ mod tests {
         assert!((950.0..=1000.0).contains(&maximum), "{maximum}");
         assert!(found.saturation.confirmed && found.confirmed_step.is_some());
         assert!(steps < 14, "{steps}");
-        let rates: Vec<f64> = found.saturation.points.iter().map(|p| p.offered_per_s).collect();
+        let rates: Vec<f64> = found
+            .saturation
+            .points
+            .iter()
+            .map(|p| p.offered_per_s)
+            .collect();
         assert!(rates.is_sorted() && rates.len() == steps - 1);
     }
 
@@ -241,7 +256,10 @@ mod tests {
     fn what_does_not_last_is_lowered() {
         let (found, _) = searched(1000.0, 900.0);
         let maximum = found.saturation.maximum_per_s.unwrap();
-        assert!(found.saturation.confirmed && (800.0..=900.0).contains(&maximum), "{maximum}");
+        assert!(
+            found.saturation.confirmed && (800.0..=900.0).contains(&maximum),
+            "{maximum}"
+        );
         let (never, _) = searched(1000.0, 100.0);
         assert!(!never.saturation.confirmed && never.saturation.maximum_per_s.is_some());
         let (dead, _) = searched(0.0, 0.0);

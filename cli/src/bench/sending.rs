@@ -10,6 +10,7 @@ use seekscope_client::{Job, Retries, ScheduleKind, Wanted};
 use seekscope_run::{Arrivals, ClockOffset};
 
 use super::client_choice::wanted;
+use super::rounds::{Pace, Stretch};
 use crate::args::{ArrivalsName, SendArgs, StartAt, WarmUpName};
 use crate::exit::Usage;
 
@@ -47,8 +48,12 @@ pub struct Sending {
 impl Sending {
     /// Rates are those of all clients together.
     pub fn new(args: &SendArgs, defaults: Defaults) -> Result<Self> {
-        let in_flight = args.in_flight.map_or(defaults.in_flight.unwrap_or(IN_FLIGHT), |n| n as usize);
-        let slice = args.clients.map_or((0, 1), |(number, count)| (number - 1, count));
+        let in_flight = args
+            .in_flight
+            .map_or(defaults.in_flight.unwrap_or(IN_FLIGHT), |n| n as usize);
+        let slice = args
+            .clients
+            .map_or((0, 1), |(number, count)| (number - 1, count));
         let per_s = args.rate.or(defaults.per_s);
         let (schedule, arrivals) = schedule(args, per_s, slice)?;
         Ok(Self {
@@ -65,9 +70,37 @@ impl Sending {
     }
 
     /// This process's part of a number of operations; the first clients do what does not divide.
-    pub fn share(&self, count: u64) -> u64 {
+    fn share(&self, count: u64) -> u64 {
         let (index, of) = (u64::from(self.slice.0), u64::from(self.slice.1));
         count / of + u64::from(index < count % of)
+    }
+
+    /// A stretch's job, with its schedule as results name it. `operations`: of all clients, where the
+    /// command line or the workload says; probes end by their time alone.
+    pub fn job_of(
+        &mut self,
+        stretch: &Stretch,
+        operations: Option<u64>,
+        seed: u64,
+    ) -> (Job, Arrivals) {
+        let transactions = operations.map(|count| self.share(count));
+        match stretch.pace {
+            Pace::AsAsked => (
+                self.run_job(transactions, stretch.duration),
+                self.arrivals.clone(),
+            ),
+            Pace::Closed => {
+                let mut job = self.run_job(None, stretch.duration);
+                job.schedule = ScheduleKind::Closed;
+                (job, Arrivals::Closed)
+            }
+            Pace::Rate(per_s) => {
+                let mut job = self.run_job(None, stretch.duration);
+                // As the arrivals of many independent users.
+                job.schedule = ScheduleKind::Poisson { per_s, seed };
+                (job, Arrivals::Poisson { per_s })
+            }
+        }
     }
 
     /// Everything as fast as the server takes it.
@@ -84,7 +117,7 @@ impl Sending {
     }
 
     /// Until so many operations of this process or so much time.
-    pub fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
+    fn run_job(&mut self, transactions: Option<u64>, duration: Option<Duration>) -> Job {
         Job {
             schedule: self.schedule.clone(),
             in_flight: self.in_flight,
@@ -113,14 +146,16 @@ fn schedule(
     slice: (u32, u32),
 ) -> Result<(ScheduleKind, Arrivals)> {
     let part = |rate: f64| rate / f64::from(slice.1);
-    let of_rate = |name: &str| {
-        per_s.ok_or_else(|| Usage(format!("--arrivals {name} needs --rate N/s")))
-    };
+    let of_rate =
+        |name: &str| per_s.ok_or_else(|| Usage(format!("--arrivals {name} needs --rate N/s")));
     Ok(match (&args.arrivals, per_s) {
         (None, None) => (ScheduleKind::Closed, Arrivals::Closed),
         (None | Some(ArrivalsName::Constant), _) => {
             let per_s = of_rate("constant")?;
-            (ScheduleKind::Constant { per_s: part(per_s) }, Arrivals::Constant { per_s })
+            (
+                ScheduleKind::Constant { per_s: part(per_s) },
+                Arrivals::Constant { per_s },
+            )
         }
         (Some(ArrivalsName::Poisson), _) => {
             let per_s = of_rate("poisson")?;
@@ -130,7 +165,14 @@ fn schedule(
             };
             (schedule, Arrivals::Poisson { per_s })
         }
-        (Some(ArrivalsName::Ramp { from_per_s, to_per_s, over }), _) => {
+        (
+            Some(ArrivalsName::Ramp {
+                from_per_s,
+                to_per_s,
+                over,
+            }),
+            _,
+        ) => {
             let schedule = ScheduleKind::Ramp {
                 from_per_s: part(*from_per_s),
                 to_per_s: part(*to_per_s),
@@ -153,16 +195,23 @@ fn schedule(
 
 /// One time in seconds since the start a line, in any order; several clients take turns.
 fn replayed(file: &Path, slice: (u32, u32)) -> Result<Arc<[u64]>> {
-    let bytes = std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let bytes =
+        std::fs::metadata(file).with_context(|| format!("cannot read {}", file.display()))?;
     if bytes.len() > REPLAY_BYTES_MAX {
         return Err(Usage(format!("{} is larger than 1 GiB", file.display())).into());
     }
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}", file.display()))?;
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let offsets = offsets_of(&text).map_err(|line| {
-        Usage(format!("{}, line {line}: seconds since the start are expected", file.display()))
+        Usage(format!(
+            "{}, line {line}: seconds since the start are expected",
+            file.display()
+        ))
     })?;
-    let own = offsets.into_iter().skip(slice.0 as usize).step_by(slice.1 as usize);
+    let own = offsets
+        .into_iter()
+        .skip(slice.0 as usize)
+        .step_by(slice.1 as usize);
     let own: Arc<[u64]> = own.collect();
     if own.is_empty() {
         return Err(Usage(format!("{} holds no time for this client", file.display())).into());
@@ -183,7 +232,8 @@ fn offsets_of(text: &str) -> Result<Vec<u64>, usize> {
         if !(0.0..=31_622_400.0).contains(&seconds) {
             return Err(i + 1);
         }
-        offsets.push(u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX));
+        offsets
+            .push(u64::try_from(Duration::from_secs_f64(seconds).as_nanos()).unwrap_or(u64::MAX));
     }
     offsets.sort_unstable();
     Ok(offsets)
@@ -214,7 +264,10 @@ mod tests {
 
     #[test]
     fn recorded_times_are_read_in_any_order() {
-        assert_eq!(offsets_of("# s\n2\n0.5\n\n 1e-3 "), Ok(vec![1_000_000, 500_000_000, 2_000_000_000]));
+        assert_eq!(
+            offsets_of("# s\n2\n0.5\n\n 1e-3 "),
+            Ok(vec![1_000_000, 500_000_000, 2_000_000_000])
+        );
         assert_eq!(offsets_of("1\n-1"), Err(2));
         assert_eq!(offsets_of("NaN"), Err(1));
         assert_eq!(offsets_of("1e300"), Err(1));

@@ -8,8 +8,8 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
@@ -64,6 +64,8 @@ pub struct StepPlan {
     pub expected: Option<u64>,
     /// Raised by the caller to end the step early, beside a signal.
     pub stop: Option<Arc<AtomicBool>>,
+    /// Where the caller wants the seconds too.
+    pub keep_seconds: Option<Arc<Mutex<Vec<Second>>>>,
 }
 
 /// What a step came to, beside its record.
@@ -176,7 +178,12 @@ impl Stage {
     /// Counters of server and host, once a second until aborted.
     fn start_sampling(&self, target: &Target) -> Result<JoinHandle<()>> {
         let mut writer = self.session.directory.counter_writer()?;
-        let device = self.session.document.device.as_ref().map(|d| d.device.clone());
+        let device = self
+            .session
+            .document
+            .device
+            .as_ref()
+            .map(|d| d.device.clone());
         let pid = target.facts.pid;
         let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
         Ok(tokio::spawn(async move {
@@ -200,6 +207,7 @@ impl Stage {
             plan.job.clone(),
         );
         let flag = Arc::clone(&stop);
+        let kept = plan.keep_seconds.clone();
         let mut work = tokio::task::spawn_blocking(move || {
             let mut done = 0;
             let ended = run(&spec, workload.as_ref(), &job, &flag, &mut |second| {
@@ -208,6 +216,9 @@ impl Stage {
                     flag.store(true, Ordering::Relaxed);
                 }
                 show(&bar, &second, &mut done);
+                if let Some(kept) = &kept {
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(second);
+                }
             });
             (recorder, ended)
         });

@@ -39,6 +39,7 @@ pub fn summary(measurement: &BenchMeasurement) -> Value {
         "saturation": measurement.saturation,
         "index_builds": measurement.index_builds,
         "shapes": measurement.shapes,
+        "experiments": measurement.experiments,
         "recommendation": measurement.recommendation,
     })
 }

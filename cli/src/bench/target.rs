@@ -68,6 +68,19 @@ impl Target {
         })
     }
 
+    /// A step's name, unique in the run where `what` is: with the variant and the repetition where
+    /// there are several.
+    pub fn step_name(&self, what: &str, repetition: u32, repetitions: u32) -> String {
+        let mut name = what.to_string();
+        if !self.variant.is_empty() {
+            name = format!("{name} {}", self.variant);
+        }
+        match repetitions {
+            0 | 1 => name,
+            _ => format!("{name} {repetition}"),
+        }
+    }
+
     /// What its process has used so far; `None` where that cannot be seen.
     pub fn server_use(&self) -> Option<ServerUse> {
         ServerUse::read(&ProcFs::host(), self.facts.pid?)
@@ -88,11 +101,6 @@ impl Target {
     pub fn device(&self) -> Option<DeviceFacts> {
         let folder = self.facts.dbpath.as_deref()?;
         DeviceFacts::of_path(Path::new("/"), Path::new(folder)).ok()
-    }
-
-    /// Is it one of our own?
-    pub fn is_local(&self) -> bool {
-        self.local.is_some()
     }
 
     /// Restarts our own server with cold files. What could not be made cold is said.
@@ -142,7 +150,7 @@ pub struct Closed {
 }
 
 /// Beside the run unless named: the data should lie on the disk that the user works on.
-fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
+pub fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
     match &args.data_dir {
         Some(folder) => Ok(folder.canonicalize().with_context(|| {
             format!("--data-dir {}: name an existing folder", folder.display())

@@ -17,7 +17,9 @@ pub async fn open(
     environment: &Environment,
 ) -> Result<Vec<Target>> {
     let interruption = stage.interruption.clone();
-    let targets = interruption.or(targets(stage, uri, args, versus, environment)).await?;
+    let targets = interruption
+        .or(targets(stage, uri, args, versus, environment))
+        .await?;
     for target in &targets {
         stage.note_target(target)?;
     }
@@ -53,7 +55,8 @@ async fn targets(
                 let _step = stage.progress.step(text);
                 let setting = [(name.clone(), value.clone())];
                 let session = &stage.session;
-                targets.push(Target::start_local(args, value, &setting, session, environment).await?);
+                targets
+                    .push(Target::start_local(args, value, &setting, session, environment).await?);
             }
             Ok(targets)
         }
@@ -64,8 +67,13 @@ async fn targets(
 fn names_of(uris: [&str; 2]) -> [String; 2] {
     let hosts = uris.map(|uri| {
         let shown = redact_uri(uri);
-        let rest = shown.split_once("://").map_or(shown.as_str(), |(_, rest)| rest);
-        rest.split(['/', '?']).next().unwrap_or_default().to_string()
+        let rest = shown
+            .split_once("://")
+            .map_or(shown.as_str(), |(_, rest)| rest);
+        rest.split(['/', '?'])
+            .next()
+            .unwrap_or_default()
+            .to_string()
     });
     match hosts {
         [first, second] if first == second => ["first".into(), "second".into()],
@@ -118,6 +126,9 @@ mod tests {
     fn variants_are_named_by_where_they_are() {
         let names = names_of(["mongodb://u:secret@a:1/x", "mongodb://b:2/?w=1"]);
         assert_eq!(names, ["a:1", "b:2"]);
-        assert_eq!(names_of(["mongodb://a/", "mongodb://a/?w=1"]), ["first", "second"]);
+        assert_eq!(
+            names_of(["mongodb://a/", "mongodb://a/?w=1"]),
+            ["first", "second"]
+        );
     }
 }

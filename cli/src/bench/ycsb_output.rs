@@ -1,72 +1,71 @@
-//! The lines that YCSB prints at its end, for scripts that read them
-//! (`core/src/main/java/site/ycsb/measurements/exporter/TextMeasurementsExporter.java`).
+//! The lines that YCSB prints at its end, of every step, one after another, as if YCSB had been run
+//! once for each.
 
-use std::fmt::Write as _;
+use std::collections::BTreeMap;
 
-use seekscope_run::{BenchStep, LatencySummary, OperationResult, RunDocument};
+use hdrhistogram::Histogram;
+use seekscope_run::{
+    BenchStep, OperationResult, RunDirectory, RunDocument, RunError, latency_histogram,
+    response_tag_of, tag_of,
+};
+use seekscope_workload::ycsb::text_output::{YcsbFigures, YcsbOperation, ycsb_output};
 
-/// Of every step, one after another, as if YCSB had been run once for each.
-pub fn lines(document: &RunDocument) -> String {
-    let mut text = String::new();
-    for step in document.bench.iter().flat_map(|b| &b.steps) {
-        add_step(&mut text, step);
-    }
-    text
+/// YCSB's own, in per cent.
+const PERCENTILES: [f64; 3] = [50.0, 95.0, 99.0];
+const PAIR: &str = "READ-MODIFY-WRITE";
+const PARTS: [&str; 2] = ["READ", "UPDATE"];
+
+/// Times are those of the whole step, warm-up included, as in YCSB.
+pub fn lines(directory: &RunDirectory, document: &RunDocument) -> Result<String, RunError> {
+    let histograms = directory.latency_histograms()?;
+    let steps = document.bench.iter().flat_map(|b| &b.steps);
+    Ok(steps.map(|step| lines_of(step, &histograms)).collect())
 }
 
-fn add_step(text: &mut String, step: &BenchStep) {
-    let elapsed_ns = step.ended_ns.saturating_sub(step.started_ns).max(1);
-    line(text, "OVERALL", "RunTime(ms)", elapsed_ns / 1_000_000);
-    // Of what succeeded: YCSB counts failures, too.
-    line(
-        text,
-        "OVERALL",
-        "Throughput(ops/sec)",
-        step.throughput_per_s,
-    );
-    for operation in &step.operations {
-        add_operation(text, operation, &step.failures);
-    }
+fn lines_of(step: &BenchStep, histograms: &BTreeMap<String, Histogram<u64>>) -> String {
+    let empty = latency_histogram();
+    let of_tag = |tag: &str| histograms.get(tag).unwrap_or(&empty);
+    let names: Vec<(String, String)> = step.operations.iter().flat_map(|operation| names(step, operation)).collect();
+    let errors: Vec<Vec<(String, u64)>> = names.iter().map(|(name, _)| errors(step, name)).collect();
+    let operations: Vec<YcsbOperation<'_>> = names
+        .iter()
+        .zip(&errors)
+        .map(|((name, tag), errors)| YcsbOperation {
+            name,
+            counts: counts(step, name, histograms),
+            times: of_tag(tag),
+            errors,
+        })
+        .collect();
+    ycsb_output(&YcsbFigures {
+        run_time_ns: step.ended_ns.saturating_sub(step.started_ns),
+        operations: &operations,
+        percentiles: &PERCENTILES,
+    })
 }
 
-fn add_operation(
-    text: &mut String,
-    operation: &OperationResult,
-    failures: &[(String, String, u64, String)],
-) {
-    let name = operation.name.as_str();
-    add_latency(text, name, &operation.service, operation.count);
-    line(text, name, "Return=OK", operation.count);
-    let own = failures.iter().filter(|(of, ..)| of == name);
-    for (_, status, count, _) in own {
-        line(text, name, &format!("Return={status}"), count);
+/// What is printed of an operation, and the tag of its times.
+fn names(step: &BenchStep, operation: &OperationResult) -> Vec<(String, String)> {
+    let name = &operation.name;
+    let mut names = vec![(name.clone(), tag_of(&step.name, name))];
+    if operation.response.is_some() {
+        let tag = response_tag_of(&step.name, name);
+        names.push((format!("Intended-{name}"), tag));
     }
-    if let Some(response) = &operation.response {
-        let intended = format!("Intended-{name}");
-        add_latency(text, &intended, response, response.count);
-    }
-    if operation.errors > 0 {
-        line(
-            text,
-            &format!("{name}-FAILED"),
-            "Operations",
-            operation.errors,
-        );
-    }
+    names
 }
 
-fn add_latency(text: &mut String, name: &str, latency: &LatencySummary, count: u64) {
-    let us = |ns: u64| ns / 1000;
-    line(text, name, "Operations", count);
-    line(text, name, "AverageLatency(us)", latency.mean_ns / 1e3);
-    line(text, name, "MinLatency(us)", us(latency.min_ns));
-    line(text, name, "MaxLatency(us)", us(latency.max_ns));
-    line(text, name, "50thPercentileLatency(us)", us(latency.p50_ns));
-    line(text, name, "90thPercentileLatency(us)", us(latency.p90_ns));
-    line(text, name, "99thPercentileLatency(us)", us(latency.p99_ns));
+fn errors(step: &BenchStep, name: &str) -> Vec<(String, u64)> {
+    let own = step.failures.iter().filter(|(operation, ..)| operation == name);
+    own.map(|(_, error, count, _)| (error.clone(), *count)).collect()
 }
 
-fn line(text: &mut String, metric: &str, name: &str, value: impl std::fmt::Display) {
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "[{metric}], {name}, {value}");
+/// How many count towards the throughput: of a read-modify-write's parts, those that stood alone.
+fn counts(step: &BenchStep, name: &str, histograms: &BTreeMap<String, Histogram<u64>>) -> u64 {
+    let done = |name: &str| histograms.get(&tag_of(&step.name, name)).map_or(0, Histogram::len);
+    match name {
+        _ if name.starts_with("Intended-") => 0,
+        _ if PARTS.contains(&name) => done(name).saturating_sub(done(PAIR)),
+        _ => done(name),
+    }
 }

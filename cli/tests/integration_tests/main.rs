@@ -12,6 +12,8 @@
 )]
 
 mod analysis_sql;
+mod bench_compare;
+mod bench_labs;
 mod command_line;
 mod demo;
 mod directory_snapshot;

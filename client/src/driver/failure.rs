@@ -185,6 +185,60 @@ impl Failures {
     }
 
     fn clean(&self, text: &str) -> String {
-        redact_text(text, &self.uri)
+        redact_text(&without_labels(text), &self.uri)
+    }
+}
+
+/// The driver describes each member's error with labels and the like that mean something to drivers.
+fn without_labels(text: &str) -> String {
+    const END: &str = "server response: None";
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(", labels: {") {
+        kept.push_str(before);
+        rest = after.split_once(END).map_or(after, |(_, after)| after);
+    }
+    kept + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_means_something_to_drivers_alone_is_left_out() {
+        let text = "Servers: [ { Address: a, Error: Kind: I/O error: end of file, labels: {\"Retry\", \"B\"}, \
+                    source: None, server response: None }, { Address: b, Error: x, labels: {}, source: None, \
+                    server response: None } ]";
+        let expected = "Servers: [ { Address: a, Error: Kind: I/O error: end of file }, \
+                        { Address: b, Error: x } ]";
+        assert_eq!(without_labels(text), expected);
+        assert_eq!(without_labels("no, labels: {cut"), "nocut");
+    }
+
+    #[test]
+    fn kinds_of_broken_connections() {
+        let failures = Failures::new("mongodb://me:QZ9Xsecret@h/");
+        for (error, kind, name) in [
+            (
+                io::Error::from_raw_os_error(24),
+                FailureKind::Client,
+                "TooManyOpenFiles",
+            ),
+            (
+                io::ErrorKind::ConnectionReset.into(),
+                FailureKind::Connection,
+                "ConnectionReset",
+            ),
+            (
+                io::ErrorKind::TimedOut.into(),
+                FailureKind::Timeout,
+                "TimedOut",
+            ),
+        ] {
+            let failure = failures.of(&Error::from(error), 1);
+            assert_eq!((failure.kind, failure.name.as_str()), (kind, name));
+            assert!(!failure.message.contains("QZ9X"));
+        }
     }
 }

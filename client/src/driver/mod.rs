@@ -1,6 +1,17 @@
-//! MongoDB's official driver behind [`AsyncClient`](crate::AsyncClient): TLS, logins, `mongodb+srv`,
-//! replica sets, sharded clusters, retryable reads and writes, concerns and read preferences are what
-//! the connection string says, by the driver's own rules.
+//! MongoDB's official driver behind [`AsyncClient`]: TLS, logins, `mongodb+srv`, replica sets, sharded
+//! clusters, retryable reads and writes, concerns and read preferences are what the connection string
+//! says, by the driver's own rules.
+
+/// Runs an action of the driver, in the transaction that is open if there is one. The driver's actions
+/// share no trait for this.
+macro_rules! in_session {
+    ($action:expr, $session:expr) => {
+        match &mut $session {
+            None => $action.await,
+            Some(session) => $action.session(session).await,
+        }
+    };
+}
 
 mod commands;
 mod failure;

@@ -1,11 +1,30 @@
 //! Requests that read through a cursor.
 
 use bson::{RawDocument, RawDocumentBuf};
-use mongodb::{Cursor, SessionCursor};
 
 use super::commands::{Aggregate, Find, parse};
 use super::sender::Sender;
 use crate::{Failure, OwnedReply, Request};
+
+/// Runs an action that makes a cursor, and reads that to its end; as [`in_session!`].
+macro_rules! read_all {
+    ($action:expr, $session:expr, $reply:expr) => {
+        match &mut $session {
+            None => {
+                let mut cursor = $action.await?;
+                while cursor.advance().await? {
+                    note(cursor.current(), $reply);
+                }
+            }
+            Some(session) => {
+                let mut cursor = $action.session(&mut *session).await?;
+                while cursor.advance(session).await? {
+                    note(cursor.current(), $reply);
+                }
+            }
+        }
+    };
+}
 
 impl Sender {
     pub(super) async fn find(
@@ -16,17 +35,12 @@ impl Sender {
         let find: Find = parse(request.body.bytes())?;
         let collection = self.collection(&find.collection);
         let (filter, options) = find.split();
-        let action = collection.find(filter).with_options(options);
-        let done = match &mut self.session {
-            None => match action.await {
-                Ok(cursor) => read_all(cursor, reply).await,
-                Err(error) => Err(error),
-            },
-            Some(session) => match action.session(&mut *session).await {
-                Ok(cursor) => read_all_in(session, cursor, reply).await,
-                Err(error) => Err(error),
-            },
-        };
+        let done: mongodb::error::Result<()> = async {
+            let action = collection.find(filter).with_options(options);
+            read_all!(action, self.session, reply);
+            Ok(())
+        }
+        .await;
         done.map_err(|error| self.failed(&error, request))
     }
 
@@ -38,40 +52,15 @@ impl Sender {
         let aggregate: Aggregate = parse(request.body.bytes())?;
         let collection = self.collection(&aggregate.collection);
         let (pipeline, options) = aggregate.split();
-        let action = collection.aggregate(pipeline).with_options(options);
-        let action = action.with_type::<RawDocumentBuf>();
-        let done = match &mut self.session {
-            None => match action.await {
-                Ok(cursor) => read_all(cursor, reply).await,
-                Err(error) => Err(error),
-            },
-            Some(session) => match action.session(&mut *session).await {
-                Ok(cursor) => read_all_in(session, cursor, reply).await,
-                Err(error) => Err(error),
-            },
-        };
+        let done: mongodb::error::Result<()> = async {
+            let action = collection.aggregate(pipeline).with_options(options);
+            let action = action.with_type::<RawDocumentBuf>();
+            read_all!(action, self.session, reply);
+            Ok(())
+        }
+        .await;
         done.map_err(|error| self.failed(&error, request))
     }
-}
-
-type DriverResult = Result<(), mongodb::error::Error>;
-
-async fn read_all(mut cursor: Cursor<RawDocumentBuf>, reply: &mut OwnedReply) -> DriverResult {
-    while cursor.advance().await? {
-        note(cursor.current(), reply);
-    }
-    Ok(())
-}
-
-async fn read_all_in(
-    session: &mut mongodb::ClientSession,
-    mut cursor: SessionCursor<RawDocumentBuf>,
-    reply: &mut OwnedReply,
-) -> DriverResult {
-    while cursor.advance(session).await? {
-        note(cursor.current(), reply);
-    }
-    Ok(())
 }
 
 fn note(document: &RawDocument, reply: &mut OwnedReply) {

@@ -103,10 +103,8 @@ impl Sender {
         {
             action = action.selection_criteria(criteria);
         }
-        if let Some(session) = &mut self.session {
-            action = action.session(session);
-        }
-        let answer = action.await.map_err(|error| self.failed(&error, request))?;
+        let answer = in_session!(action, self.session);
+        let answer = answer.map_err(|error| self.failed(&error, request))?;
         let body = RawDocumentBuf::try_from(&answer).ok();
         reply.matched = count(&answer, "n");
         reply.modified = count(&answer, "nModified");

@@ -32,20 +32,14 @@ impl Sender {
             options.bypass_document_validation = write.bypass_document_validation;
             options.comment = write.comment;
             let action = collection.insert_one(document).with_options(options);
-            match &mut self.session {
-                None => action.await.map(drop),
-                Some(session) => action.session(session).await.map(drop),
-            }
+            in_session!(action, self.session).map(drop)
         } else {
             let mut options = InsertManyOptions::default();
             options.ordered = Some(write.ordered);
             options.bypass_document_validation = write.bypass_document_validation;
             options.comment = write.comment;
             let action = collection.insert_many(statements).with_options(options);
-            match &mut self.session {
-                None => action.await.map(drop),
-                Some(session) => action.session(session).await.map(drop),
-            }
+            in_session!(action, self.session).map(drop)
         };
         done.map_err(|error| self.insert_failed(&error, request, write.ordered))?;
         reply.matched = inserted;
@@ -104,10 +98,7 @@ impl Sender {
             replace.comment = options.comment;
             let action = collection.replace_one(statement.q, document);
             let action = action.with_options(replace);
-            return match &mut self.session {
-                None => action.await,
-                Some(session) => action.session(session).await,
-            };
+            return in_session!(action, self.session);
         }
         let action = if statement.multi {
             collection.update_many(statement.q, statement.u)
@@ -115,10 +106,7 @@ impl Sender {
             collection.update_one(statement.q, statement.u)
         };
         let action = action.with_options(options);
-        match &mut self.session {
-            None => action.await,
-            Some(session) => action.session(session).await,
-        }
+        in_session!(action, self.session)
     }
 
     pub(super) async fn delete(
@@ -141,10 +129,7 @@ impl Sender {
             collection.delete_many(filter)
         };
         let action = action.with_options(options);
-        let result = match &mut self.session {
-            None => action.await,
-            Some(session) => action.session(session).await,
-        };
+        let result = in_session!(action, self.session);
         let result = result.map_err(|error| self.failed(&error, request))?;
         reply.matched = result.deleted_count;
         Ok(())
@@ -173,13 +158,11 @@ impl Sender {
             command.document("writeConcern", &concern);
         }
         command.end();
-        let mut action = self
+        let action = self
             .database
             .run_raw_command(raw(command.bytes().to_vec())?);
-        if let Some(session) = &mut self.session {
-            action = action.session(session);
-        }
-        let answer = action.await.map_err(|error| self.failed(&error, request))?;
+        let answer = in_session!(action, self.session);
+        let answer = answer.map_err(|error| self.failed(&error, request))?;
         reply.matched = count(&answer, "n");
         reply.modified = count(&answer, "nModified");
         self.check(&answer, write.ordered, statements.len() as u64)

@@ -345,7 +345,7 @@ mod tests {
             write_request(&mut out, 1, &request, &mut tails, &Limits::default()).unwrap();
             body(&out)
         };
-        for number in 1..3 {
+        for number in 1_i64..3 {
             let start = send(Transaction::Start, "x");
             assert_eq!(start.get("startTransaction"), Some(&true.into()));
             assert!(start.contains_key("readConcern") && !start.contains_key("writeConcern"));

@@ -69,10 +69,9 @@ impl RawTarget {
     /// Reads a connection string; requests go to `database`, whatever database the string names. The
     /// error says what in the string needs the official driver, as the end of "the connection string …".
     pub fn parse(uri: &str, database: &str) -> Result<Self, String> {
-        let refused = check_options(uri);
+        check_options(uri)?;
         let parsed = ConnectionString::parse(uri)
             .map_err(|error| format!("is not valid: {}", redact_text(&error.to_string(), uri)))?;
-        refused?;
         let HostInfo::HostIdentifiers(hosts) = parsed.host_info else {
             return Err("names its servers by DNS (mongodb+srv)".into());
         };

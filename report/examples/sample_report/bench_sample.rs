@@ -6,6 +6,7 @@
     reason = "made-up numbers, all small"
 )]
 
+use hdrhistogram::Histogram;
 use seekscope_report::bench::records::{BenchRecords, Clock, LatencyKey, LatencySecond};
 use seekscope_report::bench::{BenchReportInput, html, terminal};
 use seekscope_run::{
@@ -232,32 +233,18 @@ impl Maker {
                 wanted.per_s * warming * (1.0 + 0.05 * noise)
             };
             let count = per_s.max(0.0) as u64;
+            let after_stall = wanted.stall_at_s.is_some_and(|at| second == at + 4);
             let mut summaries = Vec::new();
             for &clock in &clocks {
-                let mut histogram = latency_histogram();
-                for _ in 0..DRAWN.min(count) {
-                    let mut us = wanted.p50_us / warming * (0.6 * self.normal()).exp();
-                    let after_stall = wanted.stall_at_s.is_some_and(|at| second == at + 4);
-                    if after_stall && clock == Clock::Response {
-                        us += 4e6 * self.rng.unit_f64();
-                    }
-                    let weight = count / DRAWN.min(count);
-                    histogram.saturating_record_n((us * 1e3) as u64, weight);
-                }
+                let waited_ns = if after_stall && clock == Clock::Response {
+                    4e9
+                } else {
+                    0.0
+                };
+                let histogram = self.latencies(count, wanted.p50_us * 1e3 / warming, waited_ns);
                 summaries.push(LatencySummary::of(&histogram));
-                if count == 0 {
-                    continue;
-                }
-                let records = &mut self.sample.records;
-                let second = LatencySecond::new(t_ns, SECOND_NS, &histogram);
-                records.seconds.entry(key(clock)).or_default().push(second);
-                if warm_up_ended_ns.is_none_or(|end| t_ns >= end) {
-                    let sum = records
-                        .histograms
-                        .entry(key(clock))
-                        .or_insert_with(latency_histogram);
-                    sum.add(&histogram).expect("same bounds");
-                }
+                let counts = warm_up_ended_ns.is_none_or(|end| t_ns >= end);
+                self.record(key(clock), t_ns, &histogram, counts);
             }
             if warm_up_ended_ns.is_none_or(|end| t_ns >= end) {
                 counted += count;
@@ -292,6 +279,35 @@ impl Maker {
             service: summary(Clock::Service).unwrap_or_default(),
             response: summary(Clock::Response),
             ..OperationResult::default()
+        }
+    }
+
+    /// So many latencies around a median, all of which waited for up to `waited_ns` before.
+    fn latencies(&mut self, count: u64, p50_ns: f64, waited_ns: f64) -> Histogram<u64> {
+        let mut histogram = latency_histogram();
+        let drawn = DRAWN.min(count);
+        for _ in 0..drawn {
+            let service_ns = p50_ns * (0.6 * self.normal()).exp();
+            let ns = service_ns + waited_ns * self.rng.unit_f64();
+            histogram.saturating_record_n(ns as u64, count / drawn);
+        }
+        histogram
+    }
+
+    fn record(&mut self, key: LatencyKey, t_ns: u64, histogram: &Histogram<u64>, counts: bool) {
+        if histogram.is_empty() {
+            return;
+        }
+        let records = &mut self.sample.records;
+        let second = LatencySecond::new(t_ns, SECOND_NS, histogram);
+        records.seconds.entry(key.clone()).or_default().push(second);
+        if counts {
+            let sum = records
+                .histograms
+                .entry(key)
+                .or_insert_with(latency_histogram);
+            // Histograms of the same bounds can be added.
+            let _ = sum.add(histogram);
         }
     }
 
@@ -333,15 +349,6 @@ impl Maker {
             }
         }
     }
-}
-
-/// One step of a closed loop: what comparisons are tried on. `ratio`: how much faster than usual.
-pub(crate) fn plain(seed: u64, ratio: f64, seconds: u64) -> BenchSample {
-    let mut maker = Maker::new(seed);
-    let mut wanted = Wanted::run("run", 2000.0 * ratio, seconds);
-    wanted.p50_us /= ratio;
-    maker.step(&wanted);
-    maker.finish()
 }
 
 /// A load, an open-loop run with a stall, three repetitions of two variants, a search for the maximum,

@@ -102,15 +102,31 @@ pub struct BenchComparison {
     pub compared: Vec<Compared>,
 }
 
+impl BenchComparison {
+    /// Is there a side of which the seconds of one run are all that is known?
+    pub fn has_lone_runs(&self) -> bool {
+        let all = self
+            .compared
+            .iter()
+            .flat_map(|compared| &compared.against_first);
+        all.flatten()
+            .any(|against| against.method == Some(Method::BlockBootstrap))
+    }
+}
+
 /// Compares the sides; `interleaved`: repetitions with the same number belong together.
 pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
     let mut rows: Vec<Row> = Vec::new();
     for work in works(sides) {
         let steps: Vec<Steps<'_>> = sides.iter().map(|side| of_work(side, &work)).collect();
-        for operation in operations(&steps) {
-            rows.extend(operation_rows(&work, &operation, &steps, interleaved));
+        let operations = operations(&steps);
+        for operation in &operations {
+            rows.extend(operation_rows(&work, operation, &steps, interleaved));
         }
-        rows.push(throughput_row(&work, &steps, interleaved));
+        // A lone operation's rate is the step's.
+        if operations.len() > 1 {
+            rows.push(throughput_row(&work, &steps, interleaved));
+        }
         rows.extend(WHOLE.iter().map(|(measure, value)| {
             let samples: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, *value)).collect();
             Row::new(&work, "", *measure, &samples, interleaved, |_| None)

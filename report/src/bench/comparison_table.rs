@@ -73,7 +73,7 @@ pub(super) fn table(comparison: &BenchComparison) -> Option<Table> {
 
 fn heading(compared: &Compared) -> String {
     match compared.operation.as_str() {
-        "" => format!("{}: cost", compared.work),
+        "" => format!("{}: all together", compared.work),
         operation => format!("{}: {operation}", compared.work),
     }
 }
@@ -101,6 +101,8 @@ fn ratio_text(against: &Against) -> String {
         Some(c) if c.differs => {
             format!("{:.3} ({:.3} to {:.3})", against.ratio, c.low, c.high)
         }
+        // Without any spread there is nothing that could hide.
+        Some(c) if c.detectable <= 0.0 => "equal".into(),
         Some(c) => format!("none > {}", format_share(c.detectable)),
     }
 }
@@ -145,7 +147,10 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
             let Some(comparison) = against.as_ref().and_then(|a| a.comparison) else {
                 continue;
             };
-            let what = format!("{}, {}", compared.work, compared.operation);
+            let what = match compared.operation.as_str() {
+                "" => compared.work.clone(),
+                operation => format!("{}, {operation}", compared.work),
+            };
             let ratio = against.as_ref().map_or(1.0, |a| a.ratio);
             said.push(if comparison.differs {
                 let word = if ratio > 1.0 { "more" } else { "fewer" };

@@ -115,6 +115,7 @@ fn numbers(input: &BenchReportInput<'_>) -> Markup {
                 Some(operations) => (table(&operations)),
                 None => p.note { "No operation was measured." },
             }
+            (headed("How it was driven", tables::conditions(all)))
             (headed("What it cost", tables::costs(all)))
             (headed("What the data take", tables::storage(all)))
             (headed("Failures", tables::failures(all)))
@@ -182,6 +183,7 @@ fn index_builds(input: &BenchReportInput<'_>) -> Markup {
                 h2 { "Index builds" }
                 p.lead { "p99 is of the other load's response before, during and after each build." }
                 (table(&builds))
+                @if let Some(costs) = labs::index_build_costs(input) { (table(&costs)) }
             }
         }
     }
@@ -201,6 +203,7 @@ fn schema(input: &BenchReportInput<'_>, growth: Option<&LineChart>) -> Markup {
                 (figure(&growth.id, "Insert rate as the data grew", &growth.lines, &caption))
             }
             (table(&shapes))
+            @if let Some(storage) = labs::shape_storage(input) { (table(&storage)) }
             @if let Some(growth) = labs::growth(input) { (table(&growth)) }
             @if let Some(experiments) = labs::experiments(input) { (table(&experiments)) }
         }

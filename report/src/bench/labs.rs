@@ -10,68 +10,82 @@ use crate::table::{Cell, Table};
 
 const NOTHING: &str = "–";
 
-/// A row for each build.
+/// How long each build took, and what became of it.
 pub(super) fn index_builds(input: &BenchReportInput<'_>) -> Option<Table> {
-    let builds = &input.measurement()?.index_builds;
     let mut table = Table::new(
         1,
         &[
-            "index",
+            "index build",
             "documents",
             "time",
             "keys/s",
-            "size",
-            "server memory",
-            "temp files",
-            "read",
-            "written",
-            "p99 before",
-            "during",
-            "after",
+            "index size",
             "verified",
         ],
     );
-    for build in builds {
-        table.row(build_row(build));
+    for build in &input.measurement()?.index_builds {
+        if let Some(why) = &build.failure {
+            table.group(format!("{}: {why}", build_name(build)));
+            continue;
+        }
+        let verified = build
+            .verified
+            .map(|v| if v { "yes" } else { "NO" }.to_string());
+        table.row([
+            build_name(build).into(),
+            format_count(build.documents).into(),
+            format_ns(build.elapsed_ns).into(),
+            format_rate(build.keys_per_s).into(),
+            Cell::or(build.index_bytes.map(format_bytes), NOTHING),
+            Cell::or(verified, NOTHING),
+        ]);
     }
     table.or_nothing()
 }
 
-fn build_row(build: &BenchIndexBuild) -> Vec<Cell> {
-    let name = match build.repetition {
+/// What each build took of server and disk, and what it did to the other load.
+pub(super) fn index_build_costs(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        1,
+        &[
+            "while building",
+            "memory",
+            "temp files",
+            "read",
+            "written",
+            "p99 before",
+            "p99 during",
+            "p99 after",
+        ],
+    );
+    let builds = &input.measurement()?.index_builds;
+    for build in builds.iter().filter(|build| build.failure.is_none()) {
+        let bytes = |value: Option<u64>| Cell::or(value.map(format_bytes), NOTHING);
+        let p99 = |index: usize| {
+            Cell::or(
+                build.foreground_p99_ns.map(|all| format_ns(all[index])),
+                NOTHING,
+            )
+        };
+        table.row([
+            build_name(build).into(),
+            bytes(build.server_rss_bytes),
+            bytes(build.temp_bytes),
+            bytes(build.read_bytes),
+            bytes(build.write_bytes),
+            p99(0),
+            p99(1),
+            p99(2),
+        ]);
+    }
+    table.or_nothing()
+}
+
+fn build_name(build: &BenchIndexBuild) -> String {
+    match build.repetition {
         0 | 1 => format!("{} {}", build.kind, build.keys),
         n => format!("{} {} #{n}", build.kind, build.keys),
-    };
-    if let Some(why) = &build.failure {
-        let mut cells: Vec<Cell> = vec![format!("{name}: {why}").into()];
-        cells.resize(13, Cell::Missing(""));
-        return cells;
     }
-    let bytes = |value: Option<u64>| Cell::or(value.map(format_bytes), NOTHING);
-    let p99 = |index: usize| {
-        Cell::or(
-            build.foreground_p99_ns.map(|all| format_ns(all[index])),
-            NOTHING,
-        )
-    };
-    vec![
-        name.into(),
-        format_count(build.documents).into(),
-        format_ns(build.elapsed_ns).into(),
-        format_rate(build.keys_per_s).into(),
-        bytes(build.index_bytes),
-        bytes(build.server_rss_bytes),
-        bytes(build.temp_bytes),
-        bytes(build.read_bytes),
-        bytes(build.write_bytes),
-        p99(0),
-        p99(1),
-        p99(2),
-        Cell::or(
-            build.verified.map(|v| if v { "yes" } else { "NO" }.into()),
-            NOTHING,
-        ),
-    ]
 }
 
 /// `one document per sample, {"metric":1}, pre-allocated`.
@@ -88,31 +102,22 @@ pub(super) fn shape_name(shape: &SchemaShape) -> String {
     format!("{}{index}{allocated}", shape.name)
 }
 
-/// The shapes of a schema lab beside one another.
+/// How fast the shapes of a schema lab are written and read.
 pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(
         1,
         &[
             "shape",
-            "samples",
             "insert/s",
             "cold year",
             "reads/query",
             "bytes/query",
-            "documents",
-            "data",
-            "indexes",
-            "disk B/sample",
         ],
     );
     for shape in &input.measurement()?.shapes {
         let year: Vec<f64> = shape.year_read_ns.iter().map(|&ns| ns as f64).collect();
-        let storage = &shape.storage;
-        let on_disk = storage.storage_bytes.saturating_add(storage.index_bytes);
-        let per_sample = (shape.samples > 0).then(|| on_disk as f64 / shape.samples as f64);
         table.row([
             shape_name(shape).into(),
-            format_count(shape.samples).into(),
             Cell::or(insert_per_s(shape).map(format_rate), NOTHING),
             Cell::or(median(&year).map(|ns| format_ns(whole(ns))), NOTHING),
             Cell::or(shape.reads_per_query.map(format_rate), NOTHING),
@@ -120,6 +125,31 @@ pub(super) fn shapes(input: &BenchReportInput<'_>) -> Option<Table> {
                 shape.read_bytes_per_query.map(|b| format_bytes(whole(b))),
                 NOTHING,
             ),
+        ]);
+    }
+    table.or_nothing()
+}
+
+/// What the shapes of a schema lab take on the disk.
+pub(super) fn shape_storage(input: &BenchReportInput<'_>) -> Option<Table> {
+    let mut table = Table::new(
+        1,
+        &[
+            "shape",
+            "samples",
+            "documents",
+            "data files",
+            "indexes",
+            "B/sample",
+        ],
+    );
+    for shape in &input.measurement()?.shapes {
+        let storage = &shape.storage;
+        let on_disk = storage.storage_bytes.saturating_add(storage.index_bytes);
+        let per_sample = (shape.samples > 0).then(|| on_disk as f64 / shape.samples as f64);
+        table.row([
+            shape_name(shape).into(),
+            format_count(shape.samples).into(),
             format_count(storage.documents).into(),
             format_bytes(storage.storage_bytes).into(),
             format_bytes(storage.index_bytes).into(),

@@ -10,7 +10,7 @@ use crate::numbers::{format_rate, format_share};
 const PROBE: &str = "probe";
 
 /// One word for how far the figures may be believed, for style sheets and scripts.
-pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
+pub fn outcome_word(document: &RunDocument) -> &'static str {
     if !invalid(document).is_empty() {
         return "invalid";
     }
@@ -32,7 +32,7 @@ fn invalid(document: &RunDocument) -> Vec<String> {
 }
 
 /// What must be known before any figure is believed.
-pub(crate) fn verdict(document: &RunDocument) -> String {
+pub fn verdict(document: &RunDocument) -> String {
     let reason = || {
         document
             .outcome_reason
@@ -124,6 +124,13 @@ pub(crate) fn client(kind: ClientKind) -> &'static str {
         ClientKind::Driver => "driver",
         ClientKind::Cql => "cql",
     }
+}
+
+/// Is there something about the step that must not be overlooked?
+pub(crate) fn is_doubtful(step: &BenchStep) -> bool {
+    !step.invalid.is_empty()
+        || step.steady.as_ref().is_some_and(|s| !s.steady)
+        || step.verification.as_ref().is_some_and(|v| !v.holds())
 }
 
 /// What is said of a step under its numbers.

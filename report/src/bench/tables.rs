@@ -23,21 +23,18 @@ fn latency_cells(latency: &LatencySummary) -> [Cell; 4] {
     ]
 }
 
-/// `run (ycsb-a, lz4, repetition 2)`.
+/// `run 2 (ycsb-a, lz4)`: what its name does not say.
 pub(super) fn step_name(step: &BenchStep) -> String {
-    let mut facts = Vec::new();
-    if !step.workload.is_empty() && step.workload != step.name {
-        facts.push(step.workload.clone());
-    }
-    if !step.variant.is_empty() {
-        facts.push(step.variant.clone());
-    }
-    if step.repetition > 1 {
-        facts.push(format!("repetition {}", step.repetition));
-    }
-    match facts.is_empty() {
-        true => step.name.clone(),
-        false => format!("{} ({})", step.name, facts.join(", ")),
+    let facts = [&step.workload, &step.variant];
+    let unsaid: Vec<&str> = facts
+        .into_iter()
+        .filter(|fact| !fact.is_empty() && !step.name.contains(fact.as_str()))
+        .map(String::as_str)
+        .collect();
+    if unsaid.is_empty() {
+        step.name.clone()
+    } else {
+        format!("{} ({})", step.name, unsaid.join(", "))
     }
 }
 
@@ -81,6 +78,43 @@ fn operation_rows(table: &mut Table, operation: &OperationResult) {
         let name = std::iter::once("    response".into());
         table.row(name.chain(blank).chain(latency_cells(response)));
     }
+}
+
+/// How each step was driven, and how far its figures go.
+pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Option<Table> {
+    let mut table = Table::new(
+        2,
+        &[
+            "step",
+            "arrivals",
+            "in flight",
+            "warm-up",
+            "steady",
+            "verified",
+        ],
+    );
+    for step in steps {
+        let warm_up = step
+            .warm_up_ended_ns
+            .map(|ns| ns.saturating_sub(step.started_ns));
+        let steady = step
+            .steady
+            .as_ref()
+            .map(|s| if s.steady { "yes" } else { "NO" }.to_string());
+        let verified = step
+            .verification
+            .as_ref()
+            .map(|v| if v.holds() { "yes" } else { "NO" }.to_string());
+        table.row([
+            step_name(step).into(),
+            sentences::arrivals(&step.arrivals).into(),
+            format_count(u64::from(step.in_flight)).into(),
+            Cell::or(warm_up.map(format_ns), "none"),
+            Cell::or(steady, "unknown"),
+            Cell::or(verified, NOTHING),
+        ]);
+    }
+    table.or_nothing()
 }
 
 /// What each step cost client, server and disk.

@@ -1,9 +1,12 @@
 //! The report as a document: what it says, and what it never lets through.
 
+mod bench_report;
 mod disk_report;
 mod layout_report;
 mod trace_report;
 
+#[path = "../../examples/sample_report/bench_sample.rs"]
+mod bench_sample;
 #[path = "../../examples/sample_report/disk_sample.rs"]
 mod disk_sample;
 #[path = "../../examples/sample_report/layout_sample.rs"]

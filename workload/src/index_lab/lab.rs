@@ -11,19 +11,21 @@ use seekscope_server::{Namespace, Server, ServerError};
 
 use super::documents::IndexedDocuments;
 use super::kind::IndexKind;
+use super::point_operations::PointOperations;
 use super::verify::{number, verify};
 use super::watch::Watch;
+use crate::sdu::id;
 use crate::{IndexKeys, LoadOptions, Progress, WorkloadError, drop_index, load};
 
 /// A collection on which indexes are built.
 #[derive(Debug)]
 pub struct IndexLab {
-    pub(super) server: Server,
+    server: Server,
     /// Builds wait for their answers here.
     builder: Server,
-    pub(super) namespace: Namespace,
-    pub(super) documents: IndexedDocuments,
-    pub(super) count: u64,
+    namespace: Namespace,
+    documents: IndexedDocuments,
+    count: u64,
     /// The server's process and data directory, where they can be seen from here.
     pid: Option<u32>,
     data_directory: Option<PathBuf>,
@@ -38,14 +40,26 @@ pub struct BuildProgress {
     pub total: u64,
 }
 
-/// A build that has ended, well or not.
+/// A build that has ended, well or not, and is not yet checked.
 #[derive(Debug)]
-pub(super) struct Built {
+pub struct Built {
     /// CLOCK_MONOTONIC ns.
-    pub(super) started_ns: u64,
-    pub(super) ended_ns: u64,
+    pub started_ns: u64,
+    pub ended_ns: u64,
     outcome: Result<(), ServerError>,
     watch: Watch,
+}
+
+#[cfg(test)]
+impl Built {
+    pub(super) fn between(started_ns: u64, ended_ns: u64) -> Self {
+        Self {
+            started_ns,
+            ended_ns,
+            outcome: Ok(()),
+            watch: Watch::begin(None, None),
+        }
+    }
 }
 
 impl IndexLab {
@@ -85,6 +99,12 @@ impl IndexLab {
         self
     }
 
+    /// What other load does with the collection while an index is built.
+    pub fn point_operations(&self, seed: u64) -> PointOperations {
+        let collection = self.namespace.collection();
+        PointOperations::new(collection, self.documents.clone(), self.count, seed)
+    }
+
     /// Builds an index, checks it and drops it again. What the server refuses is a result with its
     /// reason; a server that is gone is an error.
     pub async fn build(
@@ -97,7 +117,8 @@ impl IndexLab {
         self.conclude(kind, repetition, built).await
     }
 
-    pub(super) async fn create(
+    /// Builds an index, while other load may go on.
+    pub async fn create(
         &self,
         kind: &IndexKind,
         progress: &(dyn Fn(BuildProgress) + Send + Sync),
@@ -132,8 +153,20 @@ impl IndexLab {
         }
     }
 
-    /// Measures and checks what was built, and drops it.
-    pub(super) async fn conclude(
+    /// Removes the documents that other load inserted and did not delete. The collection then holds what
+    /// was loaded, but for changed numbers.
+    pub async fn remove_inserted(&self) -> Result<(), WorkloadError> {
+        let all = doc! { "q": { "_id": { "$gte": id(self.count) } }, "limit": 0 };
+        let command = doc! { "delete": self.namespace.collection(), "deletes": [all] };
+        self.server
+            .command(self.namespace.database(), command)
+            .await?;
+        Ok(())
+    }
+
+    /// Measures and checks what was built, and drops it. Other load must have ended, and what it left be
+    /// removed.
+    pub async fn conclude(
         &self,
         kind: &IndexKind,
         repetition: u32,

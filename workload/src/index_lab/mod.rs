@@ -16,9 +16,9 @@ mod verify;
 mod watch;
 
 pub use documents::{BigIndexDocuments, IndexedDocuments};
-pub use foreground::{Foreground, ForegroundRun};
+pub use foreground::p99_ns;
 pub use kind::{IndexKind, kinds};
-pub use lab::{BuildProgress, IndexLab};
+pub use lab::{BuildProgress, Built, IndexLab};
 pub use memory_limit::MemoryLimit;
 pub use point_operations::PointOperations;
 pub use quiescence::quiesce;

@@ -14,6 +14,7 @@ mod keys;
 pub mod language;
 pub mod plan;
 mod run_phase;
+pub mod sample;
 mod values;
 
 pub use error::OwnError;

@@ -31,21 +31,25 @@ enum Event {
     Ended(Result<Ended, ClientError>),
 }
 
-/// Runs the roles until all have ended. `each` gets the role's place and its second. A role that cannot
-/// begin ends the others, and its error is the result.
+/// Runs the roles until all have ended; the result has one entry for each, `None` for one in the
+/// background that the others left no time to begin. `each` gets the role's place and its second. A role
+/// that cannot begin ends the others, and its error is the result.
 pub fn run_phase(
     client: &ClientSpec,
     roles: &[RoleRun<'_>],
     stop: &AtomicBool,
     each: &mut dyn FnMut(usize, Second),
-) -> Result<Vec<Ended>, ClientError> {
+) -> Result<Vec<Option<Ended>>, ClientError> {
     let start_ns = monotonic_ns() + u64::try_from(HEAD_START.as_nanos()).unwrap_or(0);
     let flags: Vec<AtomicBool> = roles.iter().map(|_| AtomicBool::new(false)).collect();
     let (sender, events) = mpsc::channel();
     thread::scope(|scope| {
         for (place, (role, flag)) in roles.iter().zip(&flags).enumerate() {
             let sender = sender.clone();
-            let start_ns = role.job.start_at_ns.unwrap_or(start_ns);
+            let start_ns = role
+                .job
+                .start_at_ns
+                .or((roles.len() > 1).then_some(start_ns));
             scope.spawn(move || run_role(client, role, start_ns, flag, place, &sender));
         }
         drop(sender);
@@ -69,6 +73,8 @@ pub fn run_phase(
                         stop_all();
                     }
                 }
+                Ok((place, Event::Ended(Err(ClientError::Stopped))))
+                    if roles[place].background && !stop.load(Ordering::Relaxed) => {}
                 Ok((_, Event::Ended(Err(error)))) => {
                     failure.get_or_insert(error);
                     stop_all();
@@ -82,7 +88,7 @@ pub fn run_phase(
         }
         match failure {
             Some(error) => Err(error),
-            None => Ok(ended.into_iter().flatten().collect()),
+            None => Ok(ended),
         }
     })
 }
@@ -90,13 +96,13 @@ pub fn run_phase(
 fn run_role(
     client: &ClientSpec,
     role: &RoleRun<'_>,
-    start_ns: u64,
+    start_ns: Option<u64>,
     flag: &AtomicBool,
     place: usize,
     sender: &Sender<(usize, Event)>,
 ) {
     let job = Job {
-        start_at_ns: Some(start_ns),
+        start_at_ns: start_ns,
         ..role.job.clone()
     };
     // The receiver lives until all senders are gone.

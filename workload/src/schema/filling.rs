@@ -35,6 +35,8 @@ pub(super) struct Filling<'a> {
     pub(super) variant: &'a Variant,
     pub(super) samples: &'a Samples,
     pub(super) options: &'a LabOptions,
+    /// When the page cache was last emptied.
+    pub(super) evicted: Option<Instant>,
 }
 
 /// Samples written on one disk, and the time their commands took. The time in which we make up the
@@ -111,15 +113,15 @@ impl Filling<'_> {
         progress: Progress<'_>,
     ) -> Result<u64, WorkloadError> {
         let samples = *self.samples;
-        let start = Instant::now();
         let mut stretch = Stretch::default();
         let mut batch = Batch::new(self.variant, inserts(self.variant));
-        let mut evicted = Instant::now();
-        self.bed.evict()?;
+        self.keep_memory_small()?;
         self.bed.slow_down(disk.is_emulated())?;
+        let start = Instant::now();
         let mut reached = slots.start;
         for now in slots {
-            if disk.is_emulated() && start.elapsed() >= self.options.slow_stretch {
+            let is_over = start.elapsed() >= self.options.slow_stretch;
+            if disk.is_emulated() && is_over && stretch.samples > 0 {
                 break;
             }
             for (at, value) in samples.arrivals(now) {
@@ -128,10 +130,7 @@ impl Filling<'_> {
                     stretch.samples += u64::from(batch.count());
                     stretch.busy += self.send(&mut batch, false).await?;
                     progress(filled.samples + stretch.samples);
-                    if evicted.elapsed() >= EVICTION_INTERVAL {
-                        self.bed.evict()?;
-                        evicted = Instant::now();
-                    }
+                    self.keep_memory_small()?;
                 }
             }
             reached = now + 1;
@@ -145,6 +144,17 @@ impl Filling<'_> {
         }
         progress(filled.samples);
         Ok(reached)
+    }
+
+    fn keep_memory_small(&mut self) -> Result<(), WorkloadError> {
+        if self
+            .evicted
+            .is_none_or(|at| at.elapsed() >= EVICTION_INTERVAL)
+        {
+            self.bed.evict()?;
+            self.evicted = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// Sends the batch, if there is anything in it, begins the next and gives the time it took.

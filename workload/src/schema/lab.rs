@@ -79,6 +79,7 @@ pub async fn measure(
         variant,
         samples,
         options,
+        evicted: None,
     };
     let preallocation = if variant.preallocated {
         Some(filling.preallocate().await?)

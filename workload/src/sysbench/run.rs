@@ -164,7 +164,9 @@ impl Actor for Writer {
             // What a transaction did is known when it is committed.
             (Step::Delete | Step::Insert, Ok(_)) if is_atomic => (),
             (Step::Delete, Ok(reply)) => changes.deleted(self.collection, reply.matched),
-            (Step::Delete, Err(failure)) if in_doubt(&failure) => {
+            (Step::Delete, Err(failure)) if in_doubt(&failure) && !is_atomic => {
+                // If it was not done, there is one document more, as with every write in doubt.
+                changes.deleted(self.collection, 1);
                 changes.doubtful(self.collection, self.id);
             }
             (Step::Insert, Ok(reply)) => changes.inserted(self.collection, reply.matched),

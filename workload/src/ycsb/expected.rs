@@ -18,6 +18,8 @@ pub struct YcsbExpected {
     /// First record, and how many of it: of the load.
     start: u64,
     count: u64,
+    /// Documents that were there before the run.
+    before: u64,
     /// Does nobody else write into the collection?
     is_whole: bool,
     run: Option<YcsbRun>,
@@ -33,6 +35,7 @@ impl YcsbExpected {
             rows: Rows::new(settings),
             start: settings.insert_start,
             count: settings.load_count,
+            before: settings.load_count,
             is_whole: settings.load_count == settings.record_count,
             run: None,
             drawn: Mutex::default(),
@@ -45,10 +48,18 @@ impl YcsbExpected {
         Self {
             start: 0,
             count: settings.first_insert,
+            before: settings.first_insert,
             is_whole: run.is_alone(),
             run: Some(run.clone()),
             ..Self::after_load(settings)
         }
+    }
+
+    /// How many documents were counted before the run. Without it every record below `first_insert` is
+    /// taken to be there, which does not hold if inserts of earlier runs have failed.
+    #[must_use]
+    pub fn with_documents_before(self, before: u64) -> Self {
+        Self { before, ..self }
     }
 
     fn draw(&self, random: &mut SplitMix64) -> u64 {
@@ -77,7 +88,7 @@ impl ExpectedData for YcsbExpected {
 
     fn expected_count(&self) -> Option<u64> {
         let inserted = self.run.as_ref().map_or(0, YcsbRun::inserted);
-        self.is_whole.then_some(self.count + inserted)
+        self.is_whole.then_some(self.before + inserted)
     }
 
     fn sample(&self, random: &mut SplitMix64) -> Option<Bson> {

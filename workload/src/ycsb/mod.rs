@@ -51,7 +51,7 @@ pub use slices::ClientSlice;
 /// Whose rules are followed; see the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edition {
-    /// Those of YCSB 0.18 to the bit, so that results can be compared with its.
+    /// Those of YCSB (its sources of April 2026) to the bit, so that results can be compared with its.
     #[default]
     Ycsb,
     Corrected,

@@ -1,13 +1,14 @@
 //! Indexes of every kind on a real server.
 
-use std::sync::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::doc;
-use seekscope_client::{ClientSpec, RawTarget};
+use seekscope_client::{ClientSpec, Job, RawTarget, Retries, ScheduleKind, run};
 use seekscope_server::Namespace;
 use seekscope_workload::index_lab::{
-    BigIndexDocuments, Foreground, IndexLab, IndexedDocuments, MemoryLimit, kinds, quiesce,
+    BigIndexDocuments, IndexLab, IndexedDocuments, MemoryLimit, kinds, p99_ns, quiesce,
 };
 use seekscope_workload::{Sdu, SduOptions};
 
@@ -76,42 +77,46 @@ async fn every_kind_is_built_and_verified_or_recorded_with_the_server_s_reason()
 
 #[tokio::test]
 async fn other_load_beside_a_build_has_its_p99_before_during_and_after() {
+    const MARGIN: Duration = Duration::from_millis(2500);
     let fixture = Fixture::start().await;
     let documents = IndexedDocuments::Sdu(Box::new(Sdu::new(SduOptions::default())));
     let lab = lab(&fixture, documents.clone(), 3_000).await;
     let target = RawTarget::parse(&fixture.uri(), "seekscope_bench").unwrap();
-    let foreground = Foreground {
-        client: ClientSpec::Raw(target),
-        per_s: 200.0,
-        in_flight: 4,
-        threads: 1,
-        margin: Duration::from_millis(2500),
-        seed: 1,
-    };
-    let told = Mutex::new(0);
+    let operations = lab.point_operations(1);
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    let others = tokio::task::spawn_blocking(move || {
+        let mut seconds = Vec::new();
+        let mut keep = |second| seconds.push(second);
+        let client = ClientSpec::Raw(Box::new(target));
+        let ended = run(&client, &operations, &two_hundred_per_s(), &flag, &mut keep);
+        (ended.unwrap(), seconds)
+    });
     let kind = kinds(&documents)
         .iter()
         .find(|k| k.name == "string")
         .unwrap();
-    let (build, run) = lab
-        .build_under_load(kind, 1, &foreground, &|_| *told.lock().unwrap() += 1)
-        .await
-        .unwrap();
+    tokio::time::sleep(MARGIN).await;
+    let built = lab.create(kind, &|_| ()).await.unwrap();
+    tokio::time::sleep(MARGIN).await;
+    stop.store(true, Ordering::Relaxed);
+    let (ended, seconds) = others.await.unwrap();
+    lab.remove_inserted().await.unwrap();
+    let p99 = p99_ns(&seconds, &built).expect("before, during and after");
+    assert!(p99.iter().all(|ns| *ns > 0), "{p99:?}");
+    let build = lab.conclude(kind, 1, built).await.unwrap();
     assert_eq!(
         (build.failure.as_deref(), build.verified),
         (None, Some(true)),
         "{build:?}"
     );
-    let p99 = build.foreground_p99_ns.expect("before, during and after");
-    assert!(p99.iter().all(|ns| *ns > 0), "{p99:?}");
-    let done: u64 = run
-        .seconds
+    let done: u64 = seconds
         .iter()
         .flat_map(|s| &s.operations)
         .map(|o| o.done)
         .sum();
     assert!(done > 500, "{done} operations");
-    assert_eq!(run.ended.failures, []);
+    assert_eq!(ended.failures, []);
     let collection = fixture
         .server
         .database("seekscope_bench")
@@ -121,6 +126,20 @@ async fn other_load_beside_a_build_has_its_p99_before_during_and_after() {
         3_000,
         "inserts are removed"
     );
+}
+
+fn two_hundred_per_s() -> Job {
+    Job {
+        schedule: ScheduleKind::Constant { per_s: 200.0 },
+        in_flight: 4,
+        threads: 1,
+        transactions: None,
+        duration: None,
+        timeout: Duration::from_secs(60),
+        start_at_ns: None,
+        retries: Retries::default(),
+        failures_in_a_row_max: Some(100),
+    }
 }
 
 #[tokio::test]

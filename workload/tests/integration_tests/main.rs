@@ -6,10 +6,14 @@
     reason = "helpers of tests count as tests"
 )]
 
+mod engine;
 mod index_build;
 mod index_lab;
 mod load_and_update;
+mod own;
 mod ownership;
 mod schema;
 mod support;
+mod sysbench;
 mod verification;
+mod ycsb;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_client::{EndReason, Retries};
+use seekscope_client::Retries;
 use seekscope_run::units::format_count;
 use seekscope_run::{BenchMeasurement, Limitation};
 use seekscope_workload::ownership::DataSet;
@@ -16,9 +16,8 @@ use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSett
 
 use self::plan::{Letter, Part, Plan};
 use super::ending::Demands;
-use super::objective::misses;
 use super::results::Show;
-use super::search::{self, Searched};
+use super::rounds::{Repeated, Rounds, Stretch};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::{data, variants};
@@ -42,11 +41,7 @@ const OF_DOCUMENTS: [&str; 8] = [
 const BARRIER_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs the command.
-pub async fn run(
-    args: &YcsbArgs,
-    environment: &Environment,
-    arguments: Vec<String>,
-) -> Result<()> {
+pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
     let plan = Plan::new(args)?;
     let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan))?;
     stage.session.document.seed = Some(args.send.seed);
@@ -58,7 +53,6 @@ pub async fn run(
         plan,
         demands: Demands {
             allow_errors: args.send.allow_errors,
-            slo: args.send.slo.clone(),
             missed: Vec::new(),
         },
     };
@@ -84,8 +78,14 @@ fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
         .filter(|(name, _)| !name.ends_with("proportion") && *name != "requestdistribution")
         .map(|(name, value)| (name.to_string(), value))
         .collect();
-    settings.insert("operationcount".into(), plan.operations.unwrap_or(0).to_string());
-    settings.insert("duration_s".into(), plan.duration.map_or(0.0, |d| d.as_secs_f64()).to_string());
+    settings.insert(
+        "operationcount".into(),
+        plan.operations.unwrap_or(0).to_string(),
+    );
+    settings.insert(
+        "duration_s".into(),
+        plan.duration.map_or(0.0, |d| d.as_secs_f64()).to_string(),
+    );
     if let Some((name, values)) = &args.versus.vs_config {
         settings.insert(format!("server {name}"), values.join(","));
     }
@@ -126,12 +126,13 @@ impl Ycsb<'_> {
                         self.load(stage, target, name).await?;
                     }
                 }
-                Part::Run(letter) if self.args.send.find_max => {
-                    for target in &targets {
-                        self.find_max(stage, target, &letter).await?;
-                    }
+                Part::Run(letter) => {
+                    let (send, duration) = (&self.args.send, self.plan.duration);
+                    let rounds = Rounds::new(&letter.name, target, send, versus, duration);
+                    let mut repeated = LetterRun { ycsb: self, letter };
+                    let missed = rounds.run(stage, &mut targets, &mut repeated).await?;
+                    self.demands.missed.extend(missed);
                 }
-                Part::Run(letter) => self.rounds(stage, &mut targets, &letter).await?,
             }
         }
         if self.args.target.drop {
@@ -140,41 +141,6 @@ impl Ycsb<'_> {
             }
         }
         variants::close(stage, targets, self.args.target.keep).await
-    }
-
-    /// All variants in turn, each as often as asked for.
-    async fn rounds(
-        &mut self,
-        stage: &mut Stage,
-        targets: &mut [Target],
-        letter: &Letter,
-    ) -> Result<()> {
-        let repetitions = match targets.len() {
-            0 | 1 => 1,
-            _ => self.args.versus.pairs,
-        };
-        for (i, repetition) in variants::order(targets.len(), repetitions) {
-            let target = &mut targets[i];
-            if self.args.target.cold
-                && let Some(limitation) = target.make_cold().await?
-            {
-                stage.limit(limitation);
-            }
-            let name = step_name(&letter.name, target, repetition, repetitions);
-            let wanted = RunWanted {
-                name,
-                kind: "run",
-                repetition,
-                per_s: None,
-                duration: self.plan.duration,
-            };
-            let done = self.run_letter(stage, target, letter, wanted).await?;
-            if let Some(slo) = &self.demands.slo {
-                let missed = stage.step_at(done.index).map(|step| misses(slo, step, &done.response));
-                self.demands.missed.extend(missed.into_iter().flatten());
-            }
-        }
-        Ok(())
     }
 
     async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
@@ -195,7 +161,7 @@ impl Ycsb<'_> {
         let sending = &mut self.plan.sending;
         let job = sending.load_job(sending.in_flight, retries);
         let plan = StepPlan {
-            name: step_name(name, target, 1, 1),
+            name: target.step_name(name, 1, 1),
             kind: "load",
             workload_name: "ycsb-load".into(),
             repetition: 1,
@@ -208,26 +174,25 @@ impl Ycsb<'_> {
             arrivals: seekscope_run::Arrivals::Closed,
             warm_up: crate::args::WarmUpName::None,
             stop: None,
+            keep_seconds: None,
         };
         let done = stage.step(target, plan).await?;
         let expected = YcsbExpected::after_load(&settings);
         let in_doubt = done.ended.in_doubt;
         data::verify_step(stage, target, &database, done.index, &[&expected], in_doubt).await?;
-        let is_complete = stage.step_at(done.index).is_some_and(|s| s.failures.is_empty());
-        anyhow::ensure!(
-            is_complete && done.ended.reason == EndReason::Done,
-            "the load is not complete; nothing is run on it: {}",
-            stage.step_at(done.index).and_then(|s| s.failures.first()).map_or_else(
-                || "it was stopped".into(),
-                |(operation, name, count, message)| format!(
-                    "{} {operation} failed with {name}: {message}", format_count(*count)
-                )
-            )
-        );
+        data::ensure_complete(stage, &done)?;
         data::end_load(target, &database, DATA_SET).await?;
         if clients > 1 {
             let count = settings.record_count;
-            data::await_documents(stage, target, &database, &settings.table, count, BARRIER_LIMIT).await?;
+            data::await_documents(
+                stage,
+                target,
+                &database,
+                &settings.table,
+                count,
+                BARRIER_LIMIT,
+            )
+            .await?;
         }
         Ok(())
     }
@@ -238,7 +203,7 @@ impl Ycsb<'_> {
         stage: &mut Stage,
         target: &Target,
         letter: &Letter,
-        wanted: RunWanted,
+        stretch: Stretch,
     ) -> Result<StepDone> {
         let database = self.args.target.database.clone();
         let mut settings = letter.settings.clone();
@@ -249,18 +214,12 @@ impl Ycsb<'_> {
         }
         let run = YcsbRun::new(settings.clone(), self.slice())?;
         let sending = &mut self.plan.sending;
-        let transactions = self.plan.operations.map(|count| sending.share(count));
-        let transactions = transactions.filter(|_| wanted.kind == "run" && wanted.per_s.is_none());
-        let mut job = sending.run_job(transactions, wanted.duration);
-        let mut arrivals = sending.arrivals.clone();
-        if let Some(per_s) = wanted.per_s {
-            (job.schedule, arrivals) = search::schedule(per_s, settings.seed);
-        }
+        let (job, arrivals) = sending.job_of(&stretch, self.plan.operations, settings.seed);
         let plan = StepPlan {
-            name: wanted.name,
-            kind: wanted.kind,
+            kind: stretch.kind(),
+            name: stretch.name,
             workload_name: format!("ycsb-{}", letter.name),
-            repetition: wanted.repetition,
+            repetition: stretch.repetition,
             expected: None,
             workload: Arc::new(run.clone()),
             database: database.clone(),
@@ -270,6 +229,7 @@ impl Ycsb<'_> {
             arrivals,
             warm_up: sending.warm_up,
             stop: None,
+            keep_seconds: None,
         };
         let stepped = stage.step(target, plan).await;
         if let Some(highest) = run.highest_inserted() {
@@ -283,49 +243,6 @@ impl Ycsb<'_> {
         Ok(done)
     }
 
-    async fn find_max(
-        &mut self,
-        stage: &mut Stage,
-        target: &Target,
-        letter: &Letter,
-    ) -> Result<()> {
-        let Some(slo) = self.demands.slo.clone() else {
-            return Ok(());
-        };
-        let mut search = search::Search::new(self.plan.duration);
-        while let Some(probe) = search.next() {
-            let wanted = RunWanted {
-                name: step_name(&format!("{} {}", letter.name, probe.name), target, 1, 1),
-                kind: "probe",
-                repetition: 1,
-                per_s: probe.per_s,
-                duration: Some(probe.duration),
-            };
-            let done = self.run_letter(stage, target, letter, wanted).await?;
-            let Some(step) = stage.step_at(done.index) else {
-                break;
-            };
-            search.note(&probe, step, &done.response, &slo);
-            stage.progress.say(search.last_line());
-        }
-        let Searched {
-            saturation,
-            confirmed_step,
-        } = search.finish(&slo);
-        if let Some(step) = confirmed_step {
-            stage.measurement().steps.iter_mut().filter(|s| s.name == step).for_each(|s| s.kind = "run".into());
-        }
-        if !saturation.confirmed {
-            let why = match saturation.maximum_per_s {
-                Some(_) => "no rate held for the confirming step",
-                None => "no rate that was tried met it",
-            };
-            self.demands.missed.push(format!("{}: {why}", letter.name));
-        }
-        stage.measurement().saturation = Some(saturation);
-        stage.session.save()
-    }
-
     fn slice(&self) -> ClientSlice {
         let (index, count) = self.plan.sending.slice;
         ClientSlice::new(index.into(), count.into()).unwrap_or_default()
@@ -337,25 +254,22 @@ impl Ycsb<'_> {
     }
 }
 
-/// A stretch of a workload that is to be run.
-struct RunWanted {
-    name: String,
-    kind: &'static str,
-    repetition: u32,
-    /// Instead of the command line's schedule; with `probe` and without it a closed loop.
-    per_s: Option<f64>,
-    duration: Option<Duration>,
+/// A workload that can be run again.
+struct LetterRun<'a, 'b> {
+    ycsb: &'a mut Ycsb<'b>,
+    letter: Letter,
 }
 
-/// Unique in the run.
-fn step_name(what: &str, target: &Target, repetition: u32, of: u32) -> String {
-    let mut name = what.to_string();
-    if !target.variant.is_empty() {
-        name = format!("{name} {}", target.variant);
-    }
-    match of {
-        0 | 1 => name,
-        _ => format!("{name} {repetition}"),
+impl Repeated for LetterRun<'_, '_> {
+    async fn run(
+        &mut self,
+        stage: &mut Stage,
+        target: &Target,
+        stretch: Stretch,
+    ) -> Result<StepDone> {
+        self.ycsb
+            .run_letter(stage, target, &self.letter, stretch)
+            .await
     }
 }
 
@@ -373,8 +287,13 @@ fn data_set(settings: &YcsbSettings) -> DataSet {
         settings.record_count,
         seed,
     );
-    let of_documents = settings.resolved().into_iter().filter(|(name, _)| OF_DOCUMENTS.contains(name));
-    data_set.settings = of_documents.map(|(name, value)| (name.to_string(), value)).collect();
+    let of_documents = settings
+        .resolved()
+        .into_iter()
+        .filter(|(name, _)| OF_DOCUMENTS.contains(name));
+    data_set.settings = of_documents
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
     data_set
 }
 

@@ -74,13 +74,20 @@ impl Plan {
             in_flight: given.get("threadcount").map(|_| first.settings.in_flight),
             per_s: first.settings.target_per_s.filter(|_| !args.send.find_max),
         };
-        let operations = first.settings.operation_count.filter(|_| args.send.duration.is_none());
+        let operations = first
+            .settings
+            .operation_count
+            .filter(|_| args.send.duration.is_none());
         let duration = args.send.duration.or(first.settings.max_execution);
         Ok(Self {
             data: first.settings.clone(),
             parts: parts(args, all),
             edition,
-            uri: args.target.uri.clone().or_else(|| given.get("mongodb.url").map(String::from)),
+            uri: args
+                .target
+                .uri
+                .clone()
+                .or_else(|| given.get("mongodb.url").map(String::from)),
             duration: duration.or(operations.is_none().then_some(DURATION)),
             operations,
             sending: Sending::new(&args.send, defaults)?,
@@ -109,7 +116,8 @@ fn text_of(path: &Path) -> Result<String> {
     }
     // Java reads them as ISO 8859-1, in which every byte is a character.
     let bytes = fs::read(path).with_context(context)?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
+    Ok(String::from_utf8(bytes)
+        .unwrap_or_else(|e| e.into_bytes().into_iter().map(char::from).collect()))
 }
 
 fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
@@ -133,7 +141,10 @@ fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for name in args.workload.iter().map(letter) {
         if names.iter().any(|n| n == name) {
-            return Err(Usage(format!("workload {name} is named twice; --pairs and --vs repeat")).into());
+            return Err(Usage(format!(
+                "workload {name} is named twice; --pairs and --vs repeat"
+            ))
+            .into());
         }
         names.push(name.into());
     }
@@ -146,7 +157,9 @@ fn letters(args: &YcsbArgs, given: &Properties) -> Result<Vec<String>> {
 }
 
 fn describes_workload(given: &Properties) -> bool {
-    given.iter().any(|(name, _)| name == "workload" || name.ends_with("proportion"))
+    given
+        .iter()
+        .any(|(name, _)| name == "workload" || name.ends_with("proportion"))
 }
 
 /// From the core workload's to the arguments': later ones win.
@@ -155,7 +168,9 @@ fn properties(args: &YcsbArgs, given: &Properties, name: &str) -> Result<Propert
     if let (Some(letter), 1) = (name.chars().next(), name.len()) {
         // YCSB's files count to 1000, which says nothing about a server.
         let core = workload(letter)?;
-        let own = core.iter().filter(|(name, _)| !["recordcount", "operationcount"].contains(name));
+        let own = core
+            .iter()
+            .filter(|(name, _)| !["recordcount", "operationcount"].contains(name));
         own.for_each(|(name, value)| properties.set(name, value));
         properties.set("recordcount", RECORDS.to_string());
     }
@@ -181,7 +196,11 @@ fn settings(properties: &Properties, edition: Edition) -> Result<YcsbSettings> {
         Some(file) => Some(text_of(Path::new(file))?),
         None => None,
     };
-    Ok(YcsbSettings::new(properties, edition, histogram.as_deref())?)
+    Ok(YcsbSettings::new(
+        properties,
+        edition,
+        histogram.as_deref(),
+    )?)
 }
 
 fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {

@@ -170,7 +170,7 @@ pub(super) fn written_document(value: &toml::Value, path: &str) -> Result<Docume
 }
 
 /// Whole numbers become int32 where they fit, else int64.
-fn bson_of_json(value: &serde_json::Value) -> Bson {
+pub(crate) fn bson_of_json(value: &serde_json::Value) -> Bson {
     match value {
         serde_json::Value::Null => Bson::Null,
         serde_json::Value::Bool(truth) => Bson::Boolean(*truth),

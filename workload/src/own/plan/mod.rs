@@ -11,6 +11,7 @@ mod step;
 mod tests;
 mod workload_plan;
 
+pub(crate) use holes::bson_of_json;
 pub(crate) use records::Records;
 pub use records::Slice;
 pub(crate) use role::Mix;

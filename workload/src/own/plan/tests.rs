@@ -295,8 +295,8 @@ fn what_is_wrong_is_said_with_its_line() {
             &with_fields(
                 "a = { reference = { collection = 'c', field = 'b' } }\nb = { reference = { collection = 'c', field = 'a' } }",
             ),
-            6,
-            "fields.b",
+            5,
+            "fields.a",
             "circle: c.b → c.a → c.b",
         ),
         (

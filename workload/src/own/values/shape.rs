@@ -94,7 +94,10 @@ impl Shape {
     pub(crate) fn bytes_max(&self) -> u64 {
         let parts = self.parts.iter().map(|part| match part {
             Part::Static(bytes) => bytes.len() as u64,
-            Part::Drawn(entry) => entry.value.bytes_max() + entry.name.len() as u64 + 2,
+            Part::Drawn(entry) => {
+                let name = entry.name.len() as u64 + 2;
+                entry.value.bytes_max().saturating_add(name)
+            }
         });
         parts.fold(5, u64::saturating_add)
     }

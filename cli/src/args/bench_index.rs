@@ -1,0 +1,64 @@
+//! What may be typed after `seekscope bench index`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use seekscope_run::units::parse_duration;
+
+use super::bench_common::{BenchTargetArgs, ClientName, KeepArgs};
+use super::bench_values::parse_rate;
+
+/// Build indexes of several kinds on existing data, alone or beside other load
+///
+/// Loads documents, waits until the server is quiet, then builds and drops each index in turn. A kind that
+/// the server refuses is shown with its reason. To see the reads and writes of the builds, run
+/// `seekscope trace record --pid PID` beside it.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope bench index --docs 1000000 --memory-mb 100 --repeats 5
+  seekscope bench index mongodb://db1/ --kinds int,text --foreground 500/s")]
+pub struct IndexArgs {
+    #[command(flatten)]
+    pub target: BenchTargetArgs,
+    /// Documents
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub docs: u64,
+    /// genny: those of its workload CreateBigIndex, about 300 bytes each; sdu: 3 KiB each
+    #[arg(long, value_name = "DATA", value_enum, default_value_t = IndexDataName::Genny)]
+    pub data: IndexDataName,
+    /// Kinds, with commas: int, string, 2d, 2dsphere-coordinates, 2dsphere-geojson, hashed, text, unique,
+    /// wildcard; of sdu int, date, string, array, hashed [default: all]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',')]
+    pub kinds: Vec<String>,
+    /// How often each is built
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub repeats: u32,
+    /// Memory that the server may sort keys in, MiB (maxIndexBuildMemoryUsageMegabytes); restored at the
+    /// end [default: as it is]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..=1_000_000))]
+    pub memory_mb: Option<u32>,
+    /// Beside each build: reads, updates, inserts and deletes at this rate, before, during and after
+    #[arg(long, value_name = "N/s", value_parser = parse_rate)]
+    pub foreground: Option<f64>,
+    /// Operations of the other load that can be in flight at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub in_flight: u32,
+    /// How long the other load runs before and after each build
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
+    pub margin: Duration,
+    /// What the other load is sent with
+    #[arg(long, value_name = "CLIENT", value_enum, default_value_t = ClientName::Auto)]
+    pub client: ClientName,
+    /// Seed of the documents and of the other load
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub keep: KeepArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum IndexDataName {
+    Genny,
+    Sdu,
+}

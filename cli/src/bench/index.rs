@@ -1,0 +1,303 @@
+//! `seekscope bench index`: index builds on existing data, alone or beside other load.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_client::{Job, Retries, ScheduleKind, Second};
+use seekscope_run::units::{format_count, format_ns};
+use seekscope_run::{Arrivals, BenchIndexBuild, BenchMeasurement, Limitation};
+use seekscope_server::Namespace;
+use seekscope_workload::index_lab::{
+    BigIndexDocuments, BuildProgress, Built, IndexKind, IndexLab, IndexedDocuments, MemoryLimit,
+    kinds, p99_ns, quiesce,
+};
+use seekscope_workload::{DataSet, Sdu, SduOptions};
+
+use super::client_choice::wanted;
+use super::ending::Demands;
+use super::results::Show;
+use super::stage::{Stage, StepPlan};
+use super::target::Target;
+use super::{data, variants};
+use crate::args::{IndexArgs, IndexDataName, WarmUpName};
+use crate::environment::Environment;
+use crate::exit::Usage;
+use crate::progress::Step;
+
+/// Of its entry in the database.
+const DATA_SET: &str = "index lab";
+const COLLECTION: &str = "index_lab";
+/// How long a server may take to become quiet before a build.
+const QUIET_LIMIT: Duration = Duration::from_secs(120);
+/// An operation that waits for a build longer than this has failed.
+const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
+const FAILURES_MAX: u64 = 10_000;
+
+/// Runs the command.
+pub async fn run(
+    args: &IndexArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let documents = match args.data {
+        IndexDataName::Genny => IndexedDocuments::BigIndex(BigIndexDocuments { seed: args.seed }),
+        IndexDataName::Sdu => IndexedDocuments::Sdu(Box::new(Sdu::new(SduOptions {
+            seed: args.seed,
+            ..SduOptions::default()
+        }))),
+    };
+    let bench = Bench {
+        kinds: chosen_kinds(&documents, &args.kinds)?,
+        args,
+        documents,
+    };
+    let mut stage = Stage::begin(&args.keep, arguments, bench.measurement())?;
+    stage.session.document.seed = Some(args.seed);
+    let worked = bench.work(&mut stage, environment).await;
+    stage.end(worked, &Demands::default(), &args.keep.output, Show::Tables)
+}
+
+fn chosen_kinds(documents: &IndexedDocuments, names: &[String]) -> Result<Vec<&'static IndexKind>> {
+    let all = kinds(documents);
+    if names.is_empty() {
+        return Ok(all.iter().collect());
+    }
+    let find = |name: &String| {
+        all.iter().find(|kind| kind.name == name).ok_or_else(|| {
+            let known: Vec<&str> = all.iter().map(|kind| kind.name).collect();
+            Usage(format!(
+                "--kinds {name}: {} has {}",
+                documents.name(),
+                known.join(", ")
+            ))
+            .into()
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// The command under way.
+struct Bench<'a> {
+    args: &'a IndexArgs,
+    documents: IndexedDocuments,
+    kinds: Vec<&'static IndexKind>,
+}
+
+impl Bench<'_> {
+    fn measurement(&self) -> BenchMeasurement {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name).collect();
+        let mut settings = BTreeMap::from([
+            ("documents".to_string(), self.args.docs.to_string()),
+            ("data".into(), self.documents.name().into()),
+            ("kinds".into(), names.join(",")),
+            ("repeats".into(), self.args.repeats.to_string()),
+        ]);
+        if let Some(megabytes) = self.args.memory_mb {
+            settings.insert("memory_mb".into(), megabytes.to_string());
+        }
+        if let Some(per_s) = self.args.foreground {
+            settings.insert("foreground per_s".into(), per_s.to_string());
+        }
+        BenchMeasurement {
+            workload: "index-build".into(),
+            edition: self.documents.name().into(),
+            settings,
+            database: self.args.target.database.clone(),
+            ..BenchMeasurement::default()
+        }
+    }
+
+    async fn work(&self, stage: &mut Stage, environment: &Environment) -> Result<()> {
+        let args = &self.args.target;
+        let mut targets =
+            variants::open(stage, args.uri.as_deref(), args, None, environment).await?;
+        let target = targets.remove(0);
+        let interruption = stage.interruption.clone();
+        let lab = interruption.or(self.prepare(stage, &target)).await?;
+        let limit = self.limit_memory(stage, &target).await;
+        let built = self.build_all(stage, &target, &lab).await;
+        // Also after an interruption: it is the server's own setting.
+        if let Some(limit) = limit
+            && let Err(error) = limit.restore().await
+        {
+            stage.limit(Limitation {
+                what: "the server's limit of memory for index builds was not restored".into(),
+                why: error.to_string(),
+                remedy: "set maxIndexBuildMemoryUsageMegabytes yourself".into(),
+            });
+        }
+        built?;
+        if args.drop {
+            data::drop_data(&target, &args.database, DATA_SET).await?;
+        }
+        variants::close(stage, vec![target], args.keep).await
+    }
+
+    /// Loads the documents and waits until the server has done with them.
+    async fn prepare(&self, stage: &mut Stage, target: &Target) -> Result<IndexLab> {
+        let (database, docs) = (&self.args.target.database, self.args.docs);
+        let collections = vec![COLLECTION.to_string()];
+        let wanted = DataSet::new(
+            DATA_SET,
+            collections,
+            self.documents.name(),
+            docs,
+            self.args.seed,
+        );
+        data::begin_load(target, database, &wanted, 1).await?;
+        let lab = {
+            let step = stage.progress.counted("loading", docs);
+            let namespace = Namespace::new(database, COLLECTION)?;
+            let documents = self.documents.clone();
+            IndexLab::prepare(&target.server, &namespace, documents, docs, &|done| {
+                step.at(done)
+            })
+            .await?
+        };
+        data::end_load(target, database, DATA_SET).await?;
+        let quiet = {
+            let _step = stage.progress.step("waiting until the server is quiet");
+            quiesce(&target.server, target.facts.pid, QUIET_LIMIT).await
+        };
+        quiet
+            .into_iter()
+            .for_each(|limitation| stage.limit(limitation));
+        Ok(lab.seen_as(
+            target.facts.pid,
+            target.facts.dbpath.as_ref().map(PathBuf::from),
+        ))
+    }
+
+    async fn limit_memory(&self, stage: &mut Stage, target: &Target) -> Option<MemoryLimit> {
+        match MemoryLimit::set(&target.server, self.args.memory_mb?).await {
+            Ok(limit) => Some(limit),
+            Err(error) => {
+                stage.limit(Limitation {
+                    what: "the memory for index builds was not limited".into(),
+                    why: error.to_string(),
+                    remedy: "leave --memory-mb out, or use a server that has maxIndexBuildMemoryUsageMegabytes".into(),
+                });
+                None
+            }
+        }
+    }
+
+    /// Kinds take turns, so that what drifts on the machine meets all alike.
+    async fn build_all(&self, stage: &mut Stage, target: &Target, lab: &IndexLab) -> Result<()> {
+        let interruption = stage.interruption.clone();
+        for repetition in 1..=self.args.repeats {
+            for kind in &self.kinds {
+                let build = match self.args.foreground {
+                    None => {
+                        let step = stage
+                            .progress
+                            .step(format!("building {} ({repetition})", kind.name));
+                        let told = |progress| tell(&step, progress);
+                        let build = async { Ok(lab.build(kind, repetition, &told).await?) };
+                        interruption.or(build).await?
+                    }
+                    Some(per_s) => {
+                        let beside = self.build_beside(stage, target, lab, kind, repetition, per_s);
+                        beside.await?
+                    }
+                };
+                stage.measurement().index_builds.push(build);
+                stage.session.save()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Builds while other load runs, as a step of its own.
+    async fn build_beside(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        lab: &IndexLab,
+        kind: &IndexKind,
+        repetition: u32,
+        per_s: f64,
+    ) -> Result<BenchIndexBuild> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seconds: Arc<Mutex<Vec<Second>>> = Arc::default();
+        let plan = self.foreground(lab, kind, repetition, per_s, &stop, &seconds);
+        let building = async {
+            tokio::time::sleep(self.args.margin).await;
+            let built = lab.create(kind, &|_| ()).await;
+            tokio::time::sleep(self.args.margin).await;
+            stop.store(true, Ordering::Relaxed);
+            built
+        };
+        let interruption = stage.interruption.clone();
+        let (stepped, built) = tokio::join!(
+            stage.step(target, plan),
+            interruption.or(async { Ok(building.await?) })
+        );
+        let built: Built = built?;
+        stepped?;
+        lab.remove_inserted().await?;
+        let p99 = p99_ns(
+            &seconds.lock().unwrap_or_else(PoisonError::into_inner),
+            &built,
+        );
+        let mut build = lab.conclude(kind, repetition, built).await?;
+        build.foreground_p99_ns = p99;
+        Ok(build)
+    }
+
+    fn foreground(
+        &self,
+        lab: &IndexLab,
+        kind: &IndexKind,
+        repetition: u32,
+        per_s: f64,
+        stop: &Arc<AtomicBool>,
+        seconds: &Arc<Mutex<Vec<Second>>>,
+    ) -> StepPlan {
+        let in_flight = self.args.in_flight as usize;
+        StepPlan {
+            name: format!("beside {} {repetition}", kind.name),
+            kind: "run",
+            workload_name: "point operations".into(),
+            repetition,
+            workload: Arc::new(lab.point_operations(self.args.seed)),
+            database: self.args.target.database.clone(),
+            collections: vec![COLLECTION.into()],
+            client: wanted(self.args.client),
+            job: Job {
+                schedule: ScheduleKind::Constant { per_s },
+                in_flight,
+                threads: 1,
+                transactions: None,
+                duration: None,
+                timeout: OPERATION_TIMEOUT,
+                start_at_ns: None,
+                retries: Retries::default(),
+                failures_in_a_row_max: Some(FAILURES_MAX),
+            },
+            arrivals: Arrivals::Constant { per_s },
+            // What the build does to others is not to be left out.
+            warm_up: WarmUpName::None,
+            expected: None,
+            stop: Some(Arc::clone(stop)),
+            keep_seconds: Some(Arc::clone(seconds)),
+        }
+    }
+}
+
+/// Shows how far the server says that it is.
+fn tell(step: &Step, progress: BuildProgress) {
+    let elapsed = format_ns(u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX));
+    step.note(match progress.total {
+        0 => elapsed,
+        total => format!(
+            "{} of {}, {elapsed}",
+            format_count(progress.done),
+            format_count(total)
+        ),
+    });
+}

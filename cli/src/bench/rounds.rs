@@ -1,0 +1,177 @@
+//! A workload run as often as asked for: once, by several servers in turn, or again and again in search
+//! of the highest rate.
+
+use std::future::Future;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::objective::misses;
+use super::search::{Search, Searched};
+use super::stage::{Stage, StepDone};
+use super::target::Target;
+use super::variants;
+use crate::args::{BenchTargetArgs, SendArgs, Slo, VersusArgs};
+
+/// One stretch of a workload that is to be run.
+#[derive(Debug, Clone)]
+pub struct Stretch {
+    /// Unique in the run.
+    pub name: String,
+    pub pace: Pace,
+    pub repetition: u32,
+    pub duration: Option<Duration>,
+}
+
+/// By whose schedule.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// The command line's.
+    AsAsked,
+    /// A probe's: a closed loop.
+    Closed,
+    /// A probe's: transactions per second.
+    Rate(f64),
+}
+
+impl Stretch {
+    /// As [`super::stage::StepPlan::kind`].
+    pub fn kind(&self) -> &'static str {
+        match self.pace {
+            Pace::AsAsked => "run",
+            Pace::Closed | Pace::Rate(_) => "probe",
+        }
+    }
+}
+
+/// What can be run again and again.
+pub trait Repeated {
+    /// Runs it once; its step is in the run.
+    fn run(
+        &mut self,
+        stage: &mut Stage,
+        target: &Target,
+        stretch: Stretch,
+    ) -> impl Future<Output = Result<StepDone>>;
+}
+
+/// How often, and what is demanded.
+#[derive(Debug)]
+pub struct Rounds {
+    /// Names of steps begin with it.
+    pub name: String,
+    repetitions: u32,
+    cold: bool,
+    duration: Option<Duration>,
+    slo: Option<Slo>,
+    find_max: bool,
+}
+
+impl Rounds {
+    pub fn new(
+        name: &str,
+        target: &BenchTargetArgs,
+        send: &SendArgs,
+        versus: &VersusArgs,
+        duration: Option<Duration>,
+    ) -> Self {
+        let is_versus = versus.vs.is_some() || versus.vs_config.is_some();
+        Self {
+            name: name.into(),
+            repetitions: if is_versus { versus.pairs } else { 1 },
+            cold: target.cold,
+            duration,
+            slo: send.slo.clone(),
+            find_max: send.find_max,
+        }
+    }
+
+    /// Runs all of it. Returns where the objective was missed, in words.
+    pub async fn run(
+        &self,
+        stage: &mut Stage,
+        targets: &mut [Target],
+        repeated: &mut impl Repeated,
+    ) -> Result<Vec<String>> {
+        match &self.slo {
+            Some(slo) if self.find_max => {
+                let mut missed = Vec::new();
+                for target in targets {
+                    missed.extend(self.find_max(stage, target, repeated, slo).await?);
+                }
+                Ok(missed)
+            }
+            _ => self.in_turn(stage, targets, repeated).await,
+        }
+    }
+
+    async fn in_turn(
+        &self,
+        stage: &mut Stage,
+        targets: &mut [Target],
+        repeated: &mut impl Repeated,
+    ) -> Result<Vec<String>> {
+        let mut missed = Vec::new();
+        for (i, repetition) in variants::order(targets.len(), self.repetitions) {
+            let target = &mut targets[i];
+            if self.cold
+                && let Some(limitation) = target.make_cold().await?
+            {
+                stage.limit(limitation);
+            }
+            let stretch = Stretch {
+                name: target.step_name(&self.name, repetition, self.repetitions),
+                pace: Pace::AsAsked,
+                repetition,
+                duration: self.duration,
+            };
+            let done = repeated.run(stage, target, stretch).await?;
+            if let (Some(slo), Some(step)) = (&self.slo, stage.step_at(done.index)) {
+                missed.extend(misses(slo, step, &done.response));
+            }
+        }
+        Ok(missed)
+    }
+
+    async fn find_max(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        repeated: &mut impl Repeated,
+        slo: &Slo,
+    ) -> Result<Option<String>> {
+        let mut search = Search::new(self.duration);
+        while let Some(probe) = search.next() {
+            let what = format!("{} {}", self.name, probe.name);
+            let stretch = Stretch {
+                name: target.step_name(&what, 1, 1),
+                pace: probe.per_s.map_or(Pace::Closed, Pace::Rate),
+                repetition: 1,
+                duration: Some(probe.duration),
+            };
+            let done = repeated.run(stage, target, stretch).await?;
+            let Some(step) = stage.step_at(done.index) else {
+                break;
+            };
+            search.note(&probe, step, &done.response, slo);
+            stage.progress.say(search.last_line());
+        }
+        let Searched {
+            saturation,
+            confirmed_step,
+        } = search.finish(slo);
+        let steps = stage.measurement().steps.iter_mut();
+        // The step that confirmed the answer is what the run measured.
+        for step in steps.filter(|step| Some(&step.name) == confirmed_step.as_ref()) {
+            step.kind = "run".into();
+        }
+        let missed = match (saturation.confirmed, saturation.maximum_per_s) {
+            (true, _) => None,
+            (false, Some(_)) => Some("no rate held for the confirming step"),
+            (false, None) => Some("no rate that was tried met it"),
+        };
+        stage.measurement().saturation = Some(saturation);
+        stage.session.save()?;
+        Ok(missed.map(|why| format!("{}: {why}", self.name)))
+    }
+}

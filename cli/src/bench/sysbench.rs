@@ -1,0 +1,257 @@
+//! `seekscope bench sysbench`: sysbench-mongodb's load and transactions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_client::{EndReason, Retries, Workload};
+use seekscope_run::{Arrivals, BenchMeasurement};
+use seekscope_workload::ExpectedData;
+use seekscope_workload::ownership::DataSet;
+use seekscope_workload::sysbench::data::collection_name;
+use seekscope_workload::sysbench::expected::{SysbenchExpected, expected};
+use seekscope_workload::sysbench::{
+    Era, SysbenchIndexes, SysbenchLoad, SysbenchRun, SysbenchSettings,
+};
+
+use super::ending::Demands;
+use super::results::Show;
+use super::rounds::{Repeated, Rounds, Stretch};
+use super::sending::{Defaults, Sending};
+use super::stage::{Stage, StepDone, StepPlan};
+use super::target::Target;
+use super::{data, variants};
+use crate::args::{EraName, SysbenchArgs, WarmUpName, YcsbPhase};
+use crate::environment::Environment;
+use crate::exit::Usage;
+
+const WORKLOAD: &str = "sysbench-mongodb";
+/// A local server is for a look, not for ten million documents.
+const LOCAL_DOCUMENTS: u32 = 100_000;
+const LOCAL_DURATION: Duration = Duration::from_secs(30);
+
+/// Runs the command.
+pub async fn run(
+    args: &SysbenchArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let settings = settings(args)?;
+    if args.send.clients.is_some_and(|(_, count)| count > 1)
+        && args.phase.contains(&YcsbPhase::Load)
+    {
+        let why = "several clients cannot share the load of sysbench-mongodb: load with one \
+                   (--phase load), then run with all (--phase run)";
+        return Err(Usage(why.into()).into());
+    }
+    let defaults = Defaults {
+        in_flight: Some(settings.in_flight),
+        per_s: None,
+    };
+    let sending = Sending::new(&args.send, defaults)?;
+    let measurement = BenchMeasurement {
+        workload: WORKLOAD.into(),
+        edition: settings.era.name().into(),
+        settings: settings
+            .resolved()
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect(),
+        database: args.target.database.clone(),
+        client_number: args.send.clients,
+        ..BenchMeasurement::default()
+    };
+    let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
+    stage.session.document.seed = Some(args.send.seed);
+    let mut bench = Sysbench {
+        args,
+        settings,
+        sending,
+        demands: Demands {
+            allow_errors: args.send.allow_errors,
+            missed: Vec::new(),
+        },
+    };
+    let worked = bench.work(&mut stage, environment).await;
+    stage.end(worked, &bench.demands, &args.keep.output, Show::Tables)
+}
+
+fn settings(args: &SysbenchArgs) -> Result<SysbenchSettings> {
+    let era = match args.era {
+        EraName::Papers => Era::Y2013To2015,
+        EraName::Until2024 => Era::Y2021To2024,
+        EraName::Since2024 => Era::Since202409,
+    };
+    let mut settings = era.defaults();
+    let is_local = args.target.uri.is_none();
+    settings.collections = args.collections.unwrap_or(settings.collections);
+    settings.documents = match args.documents {
+        Some(documents) => u32::try_from(documents).unwrap_or(u32::MAX),
+        None if is_local => LOCAL_DOCUMENTS,
+        None => settings.documents,
+    };
+    settings.loaders = args.loaders.map_or(settings.loaders, |n| n as usize);
+    settings.seed = i64::try_from(args.send.seed).unwrap_or(i64::MAX);
+    settings.exact_original = args.exact_original;
+    settings.is_transaction = args.transaction;
+    if args.read_only {
+        settings.steps = settings.steps.read_only();
+    }
+    settings.check().map_err(|e| Usage(e.to_string()))?;
+    Ok(settings)
+}
+
+/// The command under way.
+struct Sysbench<'a> {
+    args: &'a SysbenchArgs,
+    settings: SysbenchSettings,
+    sending: Sending,
+    demands: Demands,
+}
+
+impl Sysbench<'_> {
+    async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
+        let (target, versus) = (&self.args.target, &self.args.versus);
+        let uri = target.uri.as_deref();
+        let mut targets = variants::open(stage, uri, target, Some(versus), environment).await?;
+        if self.args.phase.contains(&YcsbPhase::Load) {
+            for target in &targets {
+                self.load(stage, target).await?;
+            }
+        }
+        if self.args.phase.contains(&YcsbPhase::Run) {
+            let rounds = Rounds::new("run", target, &self.args.send, versus, self.duration());
+            let missed = rounds.run(stage, &mut targets, self).await?;
+            self.demands.missed.extend(missed);
+        }
+        if self.args.target.drop {
+            for target in &targets {
+                data::drop_data(target, &self.args.target.database, WORKLOAD).await?;
+            }
+        }
+        variants::close(stage, targets, self.args.target.keep).await
+    }
+
+    fn duration(&self) -> Option<Duration> {
+        let default = match self.args.target.uri {
+            None => LOCAL_DURATION,
+            Some(_) => Duration::from_secs(self.settings.run_s),
+        };
+        let is_counted = self.args.transactions.is_some();
+        self.args.send.duration.or((!is_counted).then_some(default))
+    }
+
+    /// Indexes, then documents, as the original.
+    async fn load(&mut self, stage: &mut Stage, target: &Target) -> Result<()> {
+        let database = self.args.target.database.clone();
+        data::begin_load(target, &database, &self.data_set(), 1).await?;
+        let batches =
+            self.settings.loaded().div_ceil(self.settings.batch) * self.settings.collections;
+        let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
+        let documents = Arc::new(SysbenchLoad::new(&self.settings));
+        let mut last = None;
+        let parts: [(&str, Arc<dyn Workload>, usize, u32); 2] = [
+            ("indexes", indexes, 1, self.settings.collections),
+            ("load", documents, self.settings.loaders, batches),
+        ];
+        for (name, workload, in_flight, count) in parts {
+            let job = self.sending.load_job(in_flight, Retries::default());
+            let plan = StepPlan {
+                name: target.step_name(name, 1, 1),
+                kind: "load",
+                repetition: 1,
+                expected: Some(count.into()),
+                arrivals: Arrivals::Closed,
+                warm_up: WarmUpName::None,
+                ..self.step_plan(workload, job)
+            };
+            let done = stage.step(target, plan).await?;
+            data::ensure_complete(stage, &done)?;
+            last = Some(done);
+        }
+        if let Some(done) = last {
+            self.verify(stage, target, &done, None).await?;
+        }
+        data::end_load(target, &database, WORKLOAD).await
+    }
+
+    fn step_plan(&self, workload: Arc<dyn Workload>, job: seekscope_client::Job) -> StepPlan {
+        StepPlan {
+            name: String::new(),
+            kind: "run",
+            workload_name: WORKLOAD.into(),
+            repetition: 1,
+            expected: None,
+            workload,
+            database: self.args.target.database.clone(),
+            collections: self.collections(),
+            client: self.sending.client,
+            job,
+            arrivals: self.sending.arrivals.clone(),
+            warm_up: self.sending.warm_up,
+            stop: None,
+            keep_seconds: None,
+        }
+    }
+
+    fn collections(&self) -> Vec<String> {
+        (1..=self.settings.collections)
+            .map(collection_name)
+            .collect()
+    }
+
+    fn data_set(&self) -> DataSet {
+        // The data do not depend on the seed of the run.
+        let records = u64::from(self.settings.documents);
+        let mut data_set =
+            DataSet::new(WORKLOAD, self.collections(), "sysbench-mongodb", records, 0);
+        let exact = self.settings.exact_original.to_string();
+        data_set.settings.insert("exact-original".into(), exact);
+        data_set
+    }
+
+    async fn verify(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        done: &StepDone,
+        run: Option<&SysbenchRun>,
+    ) -> Result<()> {
+        let wanted: Vec<SysbenchExpected<'_>> =
+            expected(&self.settings, run.map(SysbenchRun::changes));
+        let wanted: Vec<&dyn ExpectedData> =
+            wanted.iter().map(|e| e as &dyn ExpectedData).collect();
+        let (database, in_doubt) = (&self.args.target.database, done.ended.in_doubt);
+        data::verify_step(stage, target, database, done.index, &wanted, in_doubt).await
+    }
+}
+
+impl Repeated for Sysbench<'_> {
+    async fn run(
+        &mut self,
+        stage: &mut Stage,
+        target: &Target,
+        stretch: Stretch,
+    ) -> Result<StepDone> {
+        let database = self.args.target.database.clone();
+        data::find_loaded(target, &database, &self.data_set()).await?;
+        let run = SysbenchRun::new(self.settings.clone()).map_err(|e| Usage(e.to_string()))?;
+        let transactions = self.args.transactions;
+        let (job, arrivals) = self
+            .sending
+            .job_of(&stretch, transactions, self.args.send.seed);
+        let plan = StepPlan {
+            kind: stretch.kind(),
+            name: stretch.name,
+            repetition: stretch.repetition,
+            arrivals,
+            ..self.step_plan(Arc::new(run.clone()), job)
+        };
+        let done = stage.step(target, plan).await?;
+        // Where others write too, or a run was broken off, nobody knows the count.
+        if self.sending.slice.1 == 1 && done.ended.reason != EndReason::Failing {
+            self.verify(stage, target, &done, Some(&run)).await?;
+        }
+        Ok(done)
+    }
+}

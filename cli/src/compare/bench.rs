@@ -1,0 +1,211 @@
+//! Benchmarks side by side: the same work on different servers, or with different settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use seekscope_report::bench::comparison::{BenchComparison, Side, compare as compare_sides};
+use seekscope_report::bench::{
+    BenchRecords, SIDES_MAX, comparison_terminal, outcome_word, verdict,
+};
+use seekscope_run::{BenchMeasurement, Outcome, RunDirectory, RunDocument};
+use serde_json::{Value, json};
+
+use crate::args::CompareArgs;
+use crate::exit::Usage;
+use crate::output;
+use crate::progress::Progress;
+
+type Run = (RunDirectory, RunDocument);
+
+/// Settings that say what the data are; runs that differ in one of them did different work. Compared
+/// without regard to case, `-` and `_`.
+const DATA_SETTINGS: [&str; 14] = [
+    "recordcount",
+    "records",
+    "documents",
+    "docs",
+    "collections",
+    "fieldcount",
+    "fieldlength",
+    "minfieldlength",
+    "insertorder",
+    "keyhash",
+    "zeropadding",
+    "samples",
+    "series",
+    "era",
+];
+
+/// Prints all of them beside one another, or as JSON.
+pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
+    let measured = measurements(runs)?;
+    if runs.len() > SIDES_MAX {
+        return Err(Usage(format!("at most {SIDES_MAX} runs can be compared at once")).into());
+    }
+    let different = different_work(&measured);
+    if !different.is_empty() && !args.anyway {
+        return Err(Usage(format!(
+            "these runs did different work: {}. Compare them with --anyway",
+            different.join("; ")
+        ))
+        .into());
+    }
+    let records: Vec<BenchRecords> = (runs.iter())
+        .map(|(directory, document)| {
+            BenchRecords::read(directory, document)
+                .with_context(|| format!("while reading {}", directory.path().display()))
+        })
+        .collect::<Result<_>>()?;
+    let sides: Vec<Side<'_>> = (runs.iter().zip(&records))
+        .map(|((directory, document), records)| {
+            Side::of_run(label(directory, document), document, records)
+        })
+        .collect();
+    let comparison = compare_sides(&sides, false);
+    let settings = differing_settings(&measured);
+    if args.output.json {
+        return output::print_json(&document(runs, &settings, &comparison));
+    }
+    let notes = notes(runs, &different, &settings, &comparison);
+    let width = Progress::new(args.output.quiet).width();
+    output::print(&comparison_terminal(&comparison, &notes, width))
+}
+
+fn measurements(runs: &[Run]) -> Result<Vec<&BenchMeasurement>> {
+    let has_steps = |run: &Run| {
+        run.1
+            .bench
+            .as_ref()
+            .is_some_and(|bench| !bench.steps.is_empty())
+    };
+    if let Some(without) = runs.iter().find(|run| !has_steps(run)) {
+        return Err(Usage(format!(
+            "{} holds no steps of a benchmark; name runs of `seekscope bench`",
+            without.0.path().display()
+        ))
+        .into());
+    }
+    Ok(runs
+        .iter()
+        .filter_map(|(_, document)| document.bench.as_ref())
+        .collect())
+}
+
+fn label(directory: &RunDirectory, document: &RunDocument) -> String {
+    let server = document.target.as_ref().map_or_else(String::new, |target| {
+        format!(", {} {} at {}", target.product, target.version, target.uri)
+    });
+    format!("{}{server}", directory.path().display())
+}
+
+/// What makes it other work than the first run's.
+fn different_work(measured: &[&BenchMeasurement]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare = |what: &str, values: Vec<String>| {
+        if values.iter().any(|value| *value != values[0]) {
+            found.push(format!("{what} {}", values.join(" / ")));
+        }
+    };
+    compare(
+        "workload",
+        measured.iter().map(|m| m.workload.clone()).collect(),
+    );
+    compare(
+        "edition",
+        measured.iter().map(|m| m.edition.clone()).collect(),
+    );
+    for (name, values) in differing_settings(measured) {
+        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        if DATA_SETTINGS.contains(&plain.to_ascii_lowercase().as_str()) {
+            compare(
+                &name,
+                values.into_iter().map(Option::unwrap_or_default).collect(),
+            );
+        }
+    }
+    found
+}
+
+/// Each setting that is not the same everywhere, with its value in each run.
+fn differing_settings(measured: &[&BenchMeasurement]) -> BTreeMap<String, Vec<Option<String>>> {
+    let names: BTreeSet<&String> = measured.iter().flat_map(|m| m.settings.keys()).collect();
+    let values = |name: &String| -> Vec<Option<String>> {
+        measured
+            .iter()
+            .map(|m| m.settings.get(name).cloned())
+            .collect()
+    };
+    let all = names.into_iter().map(|name| (name.clone(), values(name)));
+    all.filter(|(_, values)| values.iter().any(|v| *v != values[0]))
+        .collect()
+}
+
+fn notes(
+    runs: &[Run],
+    different: &[String],
+    settings: &BTreeMap<String, Vec<Option<String>>>,
+    comparison: &BenchComparison,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if !different.is_empty() {
+        notes.push(format!(
+            "THEY DID DIFFERENT WORK: {}.",
+            different.join("; ")
+        ));
+    }
+    for ((_, document), letter) in runs.iter().zip('A'..) {
+        if outcome_word(document) != "ok" {
+            notes.push(format!("{letter}: {}", verdict(document)));
+        }
+    }
+    for (name, values) in settings {
+        let values: Vec<&str> = values
+            .iter()
+            .map(|v| v.as_deref().unwrap_or("not set"))
+            .collect();
+        notes.push(format!("{name}: {}", values.join(" / ")));
+    }
+    if comparison.has_lone_runs() {
+        notes.push(
+            "A side that ran once is judged by its seconds: what the machine did to one run and not to the \
+             other counts as a difference. `bench --vs` or several repetitions tell the two apart."
+                .into(),
+        );
+    }
+    notes
+}
+
+fn document(
+    runs: &[Run],
+    settings: &BTreeMap<String, Vec<Option<String>>>,
+    comparison: &BenchComparison,
+) -> Value {
+    let path = |directory: &Path| directory.display().to_string();
+    let run = |(directory, document): &Run| {
+        let bench = document.bench.as_ref();
+        json!({
+            "run_dir": path(directory.path()),
+            "outcome": document.outcome,
+            "verdict": verdict(document),
+            "workload": bench.map(|b| &b.workload),
+            "edition": bench.map(|b| &b.edition),
+            "product": document.target.as_ref().map(|t| &t.product),
+            "version": document.target.as_ref().map(|t| &t.version),
+        })
+    };
+    let is_ok = |run: &Run| outcome_word(&run.1) == "ok";
+    json!({
+        "schema": "seekscope/compare/1",
+        "command": "compare",
+        "outcome": if runs.iter().all(is_ok) { Outcome::Ok } else { Outcome::Partial },
+        "run_dir": runs.last().map(|(directory, _)| path(directory.path())),
+        "summary": {
+            "kind": "bench",
+            "runs": runs.iter().map(run).collect::<Vec<_>>(),
+            "differing_settings": settings,
+            "compared": comparison.compared,
+        },
+        "findings": [],
+    })
+}

@@ -1,0 +1,226 @@
+//! Benchmarks: what the page and the terminal say, and what comparisons find.
+
+use seekscope_report::bench::comparison::{BenchComparison, Measure, Method, Side, compare};
+use seekscope_report::bench::{comparison_terminal, html, terminal};
+use seekscope_run::{Outcome, Verification};
+
+use crate::bench_sample::{BenchSample, Maker, Wanted, bench_run};
+use crate::synthetic::HOSTILE_NAMES;
+
+const WIDTH: u16 = 100;
+
+/// One step of a closed loop: what comparisons are tried on. `ratio`: how much faster than usual.
+fn plain(seed: u64, ratio: f64, seconds: u64) -> BenchSample {
+    let mut maker = Maker::new(seed);
+    let mut wanted = Wanted::run("run", 2000.0 * ratio, seconds);
+    wanted.p50_us /= ratio;
+    maker.step(&wanted);
+    maker.finish()
+}
+
+fn compared(samples: &[BenchSample]) -> BenchComparison {
+    let sides: Vec<Side<'_>> = samples
+        .iter()
+        .enumerate()
+        .map(|(i, s)| Side::of_run(format!("run {i}"), &s.document, &s.records))
+        .collect();
+    compare(&sides, false)
+}
+
+#[test]
+fn the_first_line_is_the_verdict() {
+    let mut sample = plain(1, 1.0, 20);
+    assert!(
+        sample.terminal(WIDTH).starts_with("OK: "),
+        "{}",
+        sample.terminal(WIDTH)
+    );
+    let steps = &mut sample.document.bench.as_mut().unwrap().steps;
+    steps[0].invalid = vec!["the backlog grew to 4,000 operations".into()];
+    let text = sample.terminal(WIDTH);
+    assert!(
+        text.starts_with("INVALID: run: the backlog grew to 4,000 operations."),
+        "{text}"
+    );
+    assert!(sample.html().contains(r#"data-outcome="invalid""#));
+    // A probe of a search is meant to find what is too much.
+    let steps = &mut sample.document.bench.as_mut().unwrap().steps;
+    steps[0].kind = "probe".into();
+    assert!(sample.terminal(WIDTH).starts_with("OK: "));
+    sample.document.outcome = Outcome::Partial;
+    sample.document.outcome_reason = Some("interrupted by SIGINT".into());
+    let text = sample.terminal(WIDTH);
+    assert!(
+        text.starts_with("Partial (interrupted by SIGINT)"),
+        "{text}"
+    );
+    sample.document.bench = None;
+    let (text, page) = (terminal(&sample.input(), WIDTH), html(&sample.input()));
+    assert!(text.starts_with("Partial"), "{text}");
+    assert!(page.contains("Nothing was measured in this run"));
+}
+
+#[test]
+fn the_terminal_says_what_a_performance_engineer_asks() {
+    let sample = bench_run(60, false);
+    let text = sample.terminal(WIDTH);
+    for said in [
+        "open loop, Poisson arrivals at 2,000/s",
+        "response",
+        "17.0 µs",
+        "95.0 µs",
+        "connection reset by peer",
+        "Warm-up of 10.0 s left out",
+        "Maximum with p99=20ms: 4,000 operations per second",
+        "One document per month",
+        "one document per sample",
+        "B / A",
+    ] {
+        assert!(text.contains(said), "{said} is missing from\n{text}");
+    }
+    let wide = text
+        .lines()
+        .find(|line| line.chars().count() > usize::from(WIDTH));
+    assert_eq!(wide, None, "{text}");
+    assert!(!terminal(&sample.input(), 60).is_empty());
+}
+
+#[test]
+fn lost_writes_stand_in_the_first_line() {
+    let mut sample = plain(1, 1.0, 20);
+    let steps = &mut sample.document.bench.as_mut().unwrap().steps;
+    steps[0].verification = Some(Verification {
+        expected: 10,
+        counted: 9,
+        ..Verification::default()
+    });
+    let text = sample.terminal(WIDTH);
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.contains("Acknowledged writes are not all there"),
+        "{text}"
+    );
+    assert!(text.contains("VERIFICATION FAILED"), "{text}");
+}
+
+#[test]
+fn hostile_names_give_no_orders() {
+    let sample = bench_run(40, true);
+    let (text, page) = (sample.terminal(WIDTH), sample.html());
+    for output in [&text, &page] {
+        assert!(!output.contains(['\u{7}', '\u{0}', '\u{202e}']));
+    }
+    for name in [HOSTILE_NAMES[0], HOSTILE_NAMES[1], HOSTILE_NAMES[3]] {
+        assert!(!page.contains(name), "{name}");
+    }
+    assert!(page.contains("&lt;img src=x onerror="));
+}
+
+#[test]
+fn runs_that_differ_by_a_fifth_are_told_apart() {
+    let found = compared(&[plain(1, 1.0, 90), plain(2, 1.2, 90)]);
+    for compared in found
+        .compared
+        .iter()
+        .filter(|c| c.measure == Measure::PerSecond && !c.operation.is_empty())
+    {
+        let against = compared.against_first[0].unwrap();
+        let comparison = against.comparison.unwrap();
+        assert!(comparison.differs, "{compared:?}");
+        assert!(
+            comparison.low <= 1.2 && 1.2 <= comparison.high,
+            "{compared:?}"
+        );
+        assert!((against.ratio - 1.2).abs() < 0.04, "{compared:?}");
+        assert_eq!(against.method, Some(Method::BlockBootstrap));
+    }
+    let p50 = found
+        .compared
+        .iter()
+        .find(|c| c.measure == Measure::ServiceP50Ns)
+        .unwrap();
+    let comparison = p50.against_first[0].unwrap().comparison.unwrap();
+    assert!(comparison.differs && comparison.high < 1.0, "{p50:?}");
+    let text = comparison_terminal(&found, &[], WIDTH);
+    assert!(
+        text.contains("B does") && text.contains("more per second than A"),
+        "{text}"
+    );
+}
+
+#[test]
+fn equal_runs_are_not_told_apart_and_it_is_said_what_could_have_been() {
+    let mut false_findings = 0;
+    for seed in 0..20 {
+        let found = compared(&[plain(100 + seed, 1.0, 90), plain(200 + seed, 1.0, 90)]);
+        let tested = found
+            .compared
+            .iter()
+            .flat_map(|c| &c.against_first)
+            .flatten();
+        let differs = |c: &seekscope_stats::RatioComparison| c.differs;
+        false_findings += usize::from(tested.filter_map(|a| a.comparison).any(|c| differs(&c)));
+        let rate = found
+            .compared
+            .iter()
+            .find(|c| c.measure == Measure::PerSecond)
+            .unwrap();
+        let comparison = rate.against_first[0].unwrap().comparison.unwrap();
+        assert!(comparison.detectable < 0.1, "{comparison:?}");
+    }
+    assert!(false_findings <= 3, "{false_findings} of 20");
+    let found = compared(&[plain(1, 1.0, 90), plain(2, 1.0, 90)]);
+    let text = comparison_terminal(&found, &["note well".into()], WIDTH);
+    assert!(
+        text.contains("no detectable difference between A and B above"),
+        "{text}"
+    );
+    assert!(text.contains("note well"), "{text}");
+}
+
+/// Repetitions of two variants, with the machine's speed drifting under both.
+fn repeated(ratio: f64) -> BenchSample {
+    let mut maker = Maker::new(5);
+    for repetition in 1..=6 {
+        let drift = 1.0 + 0.1 * f64::from(repetition);
+        for (variant, own) in [("a", 1.0), ("b", ratio)] {
+            maker.step(&Wanted {
+                variant: variant.into(),
+                repetition,
+                ..Wanted::run(&format!("{variant}{repetition}"), 1000.0 * own * drift, 12)
+            });
+        }
+    }
+    maker.finish()
+}
+
+#[test]
+fn interleaved_variants_are_compared_in_pairs() {
+    let text = repeated(1.2).terminal(WIDTH);
+    assert!(text.contains("more per second than A"), "{text}");
+    let text = repeated(1.0).terminal(WIDTH);
+    assert!(
+        text.contains("no detectable difference between A and B"),
+        "{text}"
+    );
+    assert!(repeated(1.2).html().contains("chart-variants"));
+}
+
+#[test]
+fn three_runs_are_each_compared_with_the_first() {
+    let found = compared(&[plain(1, 1.0, 60), plain(2, 1.2, 60), plain(3, 0.7, 60)]);
+    let rate = found
+        .compared
+        .iter()
+        .find(|c| c.operation == "READ")
+        .unwrap();
+    assert_eq!(rate.values.len(), 3);
+    let ratios: Vec<f64> = rate
+        .against_first
+        .iter()
+        .map(|a| a.unwrap().ratio)
+        .collect();
+    assert!(ratios[0] > 1.1 && ratios[1] < 0.8, "{ratios:?}");
+    let text = comparison_terminal(&found, &[], 120);
+    assert!(text.contains("C / A"), "{text}");
+}
