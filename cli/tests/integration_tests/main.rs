@@ -29,6 +29,7 @@ mod disk_survey;
 mod disk_unusual_places;
 mod existing_server;
 mod interruption;
+mod kubernetes;
 mod layout;
 mod layout_live;
 mod mongoperf;
