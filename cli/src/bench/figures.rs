@@ -188,7 +188,10 @@ pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
     let all_are_transactions = kinds.iter().all(|kind| kind.is_transaction);
     let is_counted = |kind: &Operation| all_are_transactions || !kind.is_transaction;
     let of_second = |second: &SecondTotals| -> u64 {
-        let counted = kinds.iter().zip(&second.operations).filter(|(kind, _)| is_counted(kind));
+        let counted = kinds
+            .iter()
+            .zip(&second.operations)
+            .filter(|(kind, _)| is_counted(kind));
         counted.map(|(_, o)| o.done + o.errors).sum()
     };
     seconds.iter().map(of_second).sum()

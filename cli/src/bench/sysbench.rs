@@ -145,7 +145,9 @@ impl Sysbench<'_> {
     async fn load(&mut self, stage: &mut Stage, target: &Target) -> Result<()> {
         let database = self.args.target.database.clone();
         let wanted = self.data_set();
-        stage.asking(data::begin_load(target, &database, &wanted, 1)).await?;
+        stage
+            .asking(data::begin_load(target, &database, &wanted, 1))
+            .await?;
         let batches =
             self.settings.loaded().div_ceil(self.settings.batch) * self.settings.collections;
         let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
@@ -236,7 +238,9 @@ impl Repeated for Sysbench<'_> {
     ) -> Result<StepDone> {
         let database = self.args.target.database.clone();
         let wanted = self.data_set();
-        stage.asking(data::find_loaded(target, &database, &wanted)).await?;
+        stage
+            .asking(data::find_loaded(target, &database, &wanted))
+            .await?;
         let run = SysbenchRun::new(self.settings.clone()).map_err(|e| Usage(e.to_string()))?;
         let transactions = self.args.transactions;
         let (job, arrivals) = self

@@ -6,9 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use mongodb::bson::doc;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
-use seekscope_server::{
-    ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
-};
+use seekscope_server::{ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts};
 use tokio::time::timeout;
 
 use super::private_server::PrivateServer;

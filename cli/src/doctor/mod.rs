@@ -139,7 +139,9 @@ pub fn redacted_argument(text: &str) -> Option<String> {
     if !may_hold_secrets(text) {
         return None;
     }
-    let uri_at = text.find("mongodb://").or_else(|| text.find("mongodb+srv://"));
+    let uri_at = text
+        .find("mongodb://")
+        .or_else(|| text.find("mongodb+srv://"));
     let (name, uri) = text.split_at(uri_at.unwrap_or(0));
     Some(match name.ends_with('=') {
         true => format!("{name}{}", redact_uri(uri)),
@@ -155,7 +157,10 @@ mod tests {
     fn names_before_connection_strings_stay() {
         let redacted = |text| redacted_argument(text).unwrap();
         let shown = redacted("-pmongodb.url=mongodb://u:secret@h:1/?w=1");
-        assert!(shown.starts_with("-pmongodb.url=mongodb://") && shown.ends_with("h:1/?w=1"), "{shown}");
+        assert!(
+            shown.starts_with("-pmongodb.url=mongodb://") && shown.ends_with("h:1/?w=1"),
+            "{shown}"
+        );
         assert!(!shown.contains("secret"), "{shown}");
         assert_eq!(redacted("mongodb://u:secret@h/"), "mongodb://h/");
         assert!(!redacted("mongodb.url=u:secret@h/").contains("secret"));

@@ -87,17 +87,26 @@ pub fn missing_numbers(clients: &[Client]) -> Vec<u32> {
 
 fn difference(a: &Client, b: &Client) -> Option<String> {
     let named = [
-        ("seekscope", &a.document.seekscope_version, &b.document.seekscope_version),
+        (
+            "seekscope",
+            &a.document.seekscope_version,
+            &b.document.seekscope_version,
+        ),
         ("workload", &a.bench.workload, &b.bench.workload),
         ("edition", &a.bench.edition, &b.bench.edition),
         ("database", &a.bench.database, &b.bench.database),
     ];
-    let different = |what: &str, a: &str, b: &str| format!("{what} is {a} in one and {b} in the other");
+    let different =
+        |what: &str, a: &str, b: &str| format!("{what} is {a} in one and {b} in the other");
     if let Some((what, a, b)) = named.into_iter().find(|(_, a, b)| a != b) {
         return Some(different(what, a, b));
     }
     if a.count != b.count {
-        return Some(different("the number of clients", &a.count.to_string(), &b.count.to_string()));
+        return Some(different(
+            "the number of clients",
+            &a.count.to_string(),
+            &b.count.to_string(),
+        ));
     }
     if a.document.seed != b.document.seed {
         let seed = |c: &Client| c.document.seed.map_or("unknown".into(), |s| s.to_string());
@@ -113,20 +122,44 @@ fn difference(a: &Client, b: &Client) -> Option<String> {
 
 fn setting(a: &Client, b: &Client) -> Option<String> {
     let names = a.bench.settings.keys().chain(b.bench.settings.keys());
-    let value = |c: &Client, name: &str| c.bench.settings.get(name).cloned().unwrap_or("not set".into());
+    let value = |c: &Client, name: &str| {
+        c.bench
+            .settings
+            .get(name)
+            .cloned()
+            .unwrap_or("not set".into())
+    };
     let mut different = names.filter(|name| value(a, name) != value(b, name));
     let name = different.next()?;
-    Some(format!("{name} is {} in one and {} in the other", value(a, name), value(b, name)))
+    Some(format!(
+        "{name} is {} in one and {} in the other",
+        value(a, name),
+        value(b, name)
+    ))
 }
 
 /// All that was begun must be the same steps; one that was broken off may lack the last ones.
 fn steps(a: &Client, b: &Client) -> Option<String> {
     let what = |step: &BenchStep| {
-        let BenchStep { name, kind, workload, arrivals, .. } = step;
-        (name.clone(), kind.clone(), workload.clone(), arrivals.clone())
+        let BenchStep {
+            name,
+            kind,
+            workload,
+            arrivals,
+            ..
+        } = step;
+        (
+            name.clone(),
+            kind.clone(),
+            workload.clone(),
+            arrivals.clone(),
+        )
     };
     let pairs = a.bench.steps.iter().zip(&b.bench.steps);
     let mut different = pairs.filter(|(a, b)| what(a) != what(b));
     let (a, b) = different.next()?;
-    Some(format!("one did {} where the other did {}, or sent it by another schedule", a.name, b.name))
+    Some(format!(
+        "one did {} where the other did {}, or sent it by another schedule",
+        a.name, b.name
+    ))
 }

@@ -29,7 +29,9 @@ fn late_starts(clients: &[Client]) -> Option<Limitation> {
         most.saturating_sub(least)
     };
     let steps = &clients.first()?.bench.steps;
-    let (index, apart_ns) = (0..steps.len()).map(|i| (i, spread(i))).max_by_key(|(_, ns)| *ns)?;
+    let (index, apart_ns) = (0..steps.len())
+        .map(|i| (i, spread(i)))
+        .max_by_key(|(_, ns)| *ns)?;
     (apart_ns > APART_NS_MAX).then(|| Limitation {
         what: format!(
             "the clients did not do \"{}\" at the same time: they began {:.1} s apart",
@@ -63,7 +65,10 @@ fn clocks_apart(clients: &[Client]) -> Result<Option<Limitation>> {
         }
     }
     let by_time = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
-    let (Some(least), Some(most)) = (starts_ms.iter().min_by(by_time), starts_ms.iter().max_by(by_time)) else {
+    let (Some(least), Some(most)) = (
+        starts_ms.iter().min_by(by_time),
+        starts_ms.iter().max_by(by_time),
+    ) else {
         return Ok(None);
     };
     let apart_ms = most.1 - least.1;

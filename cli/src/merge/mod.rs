@@ -45,7 +45,10 @@ pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
 
 /// The merged run begins when the first client did, by its clocks.
 fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Session> {
-    let Some(first) = clients.iter().min_by_key(|c| c.document.started.realtime_ns) else {
+    let Some(first) = clients
+        .iter()
+        .min_by_key(|c| c.document.started.realtime_ns)
+    else {
         return Err(Usage("no runs to merge".into()).into());
     };
     let mut document = RunDocument::begin("merge", arguments);
@@ -63,7 +66,10 @@ fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Sessi
     if !missing.is_empty() {
         let numbers: Vec<String> = missing.iter().map(u32::to_string).collect();
         let limitation = Limitation {
-            what: format!("the runs of clients {} are not among them", numbers.join(", ")),
+            what: format!(
+                "the runs of clients {} are not among them",
+                numbers.join(", ")
+            ),
             why: "they were not named".into(),
             remedy: "name the runs of all clients".into(),
         };
@@ -97,15 +103,21 @@ fn outcome(clients: &[Client]) -> (Outcome, Option<String>) {
         Outcome::Failed => 2,
         Outcome::Invalid => 3,
     };
-    let worst = clients.iter().max_by_key(|client| rank(client.document.outcome));
+    let worst = clients
+        .iter()
+        .max_by_key(|client| rank(client.document.outcome));
     match worst {
         Some(client) if client.document.outcome != Outcome::Ok => {
             let why = client.document.outcome_reason.clone().unwrap_or_default();
-            (client.document.outcome, Some(format!("client {}: {why}", client.number)))
+            (
+                client.document.outcome,
+                Some(format!("client {}: {why}", client.number)),
+            )
         }
-        _ if !clients::missing_numbers(clients).is_empty() => {
-            (Outcome::Partial, Some("runs of some clients are missing".into()))
-        }
+        _ if !clients::missing_numbers(clients).is_empty() => (
+            Outcome::Partial,
+            Some("runs of some clients are missing".into()),
+        ),
         _ => (Outcome::Ok, None),
     }
 }

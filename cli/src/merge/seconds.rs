@@ -37,7 +37,9 @@ pub fn merge(clients: &[Client], out: &RunDirectory, merged: ClockOffset) -> Res
         for interval in client.directory.intervals()? {
             let t_ns = client.on_clock(interval.t_ns, merged);
             let second = second_of(t_ns, interval.duration_ns, merged);
-            let sum = counts.entry((second, interval.step, interval.operation)).or_default();
+            let sum = counts
+                .entry((second, interval.step, interval.operation))
+                .or_default();
             sum.count += interval.count;
             sum.errors += interval.errors;
             sum.bytes += interval.bytes;
@@ -58,7 +60,8 @@ pub fn merge(clients: &[Client], out: &RunDirectory, merged: ClockOffset) -> Res
         merged,
     };
     let mut counts = counts.into_iter().peekable();
-    while let Some(second) = next_second(&mut logs, counts.peek().map(|(place, _)| place.0), merged) {
+    while let Some(second) = next_second(&mut logs, counts.peek().map(|(place, _)| place.0), merged)
+    {
         let histograms = histograms_of(&mut logs, second, merged)?;
         let mut own = Vec::new();
         while let Some(entry) = counts.next_if(|(place, _)| place.0 <= second) {
@@ -93,7 +96,11 @@ impl Log<'_> {
 
 fn second_of_latency(client: &Client, interval: &LatencyInterval, merged: ClockOffset) -> u64 {
     let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let t_ns = client.document.started.monotonic_ns.saturating_add(ns(interval.start));
+    let t_ns = client
+        .document
+        .started
+        .monotonic_ns
+        .saturating_add(ns(interval.start));
     second_of(client.on_clock(t_ns, merged), ns(interval.duration), merged)
 }
 
@@ -120,7 +127,8 @@ fn histograms_of(
                 empty.auto(true);
                 empty
             });
-            sum.add(interval.histogram).context("distributions cannot be added")?;
+            sum.add(interval.histogram)
+                .context("distributions cannot be added")?;
         }
     }
     Ok(sums)
@@ -156,7 +164,8 @@ impl Writers {
         }
         let start = Duration::from_secs(second);
         for (tag, histogram) in histograms {
-            self.latencies.write(tag, start, Duration::from_secs(1), histogram)?;
+            self.latencies
+                .write(tag, start, Duration::from_secs(1), histogram)?;
         }
         Ok(())
     }
@@ -168,7 +177,9 @@ pub fn merge_counters(clients: &[Client], out: &RunDirectory, merged: ClockOffse
     let mut writer = out.counter_writer()?;
     for (i, client) in clients.iter().enumerate() {
         let counters = client.directory.counters()?;
-        let wanted = counters.into_iter().filter(|c| i == 0 || c.source == "client");
+        let wanted = counters
+            .into_iter()
+            .filter(|c| i == 0 || c.source == "client");
         let shifted: Vec<CounterSample> = wanted
             .map(|counter| CounterSample {
                 t_ns: client.on_clock(counter.t_ns, merged),

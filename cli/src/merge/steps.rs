@@ -20,10 +20,16 @@ type Histograms = BTreeMap<String, Histogram<u64>>;
 /// Every step that all clients have done.
 pub fn merge(clients: &[Client], merged: ClockOffset) -> Result<Vec<BenchStep>> {
     let histograms = histograms(clients)?;
-    let count = clients.iter().map(|c| c.bench.steps.len()).min().unwrap_or(0);
+    let count = clients
+        .iter()
+        .map(|c| c.bench.steps.len())
+        .min()
+        .unwrap_or(0);
     let step = |i: usize| {
-        let parts: Vec<(&Client, &BenchStep)> =
-            clients.iter().filter_map(|c| Some((c, c.bench.steps.get(i)?))).collect();
+        let parts: Vec<(&Client, &BenchStep)> = clients
+            .iter()
+            .filter_map(|c| Some((c, c.bench.steps.get(i)?)))
+            .collect();
         merge_one(&parts, &histograms, merged)
     };
     Ok((0..count).map(step).collect())
@@ -39,7 +45,10 @@ fn histograms(clients: &[Client]) -> Result<Histograms> {
             .steps
             .iter()
             .map(|step| {
-                let from_ns = step.warm_up_ended_ns.unwrap_or(0).saturating_sub(started_ns);
+                let from_ns = step
+                    .warm_up_ended_ns
+                    .unwrap_or(0)
+                    .saturating_sub(started_ns);
                 let from = Duration::from_nanos(from_ns).saturating_sub(LOG_RESOLUTION);
                 (step.name.as_str(), from)
             })
@@ -47,14 +56,17 @@ fn histograms(clients: &[Client]) -> Result<Histograms> {
         let counts = |tag: &str, start: Duration| {
             let tag = seekscope_run::service_tag_of_response(tag).unwrap_or(tag);
             let step = parse_tag(tag).map(|(step, _)| step);
-            step.and_then(|step| counts_from.get(step.as_str())).is_some_and(|from| start >= *from)
+            step.and_then(|step| counts_from.get(step.as_str()))
+                .is_some_and(|from| start >= *from)
         };
         let own = client
             .directory
             .latency_histograms_where(0, |interval| counts(&interval.tag, interval.start))?;
         for (tag, histogram) in own {
             match sums.get_mut(&tag) {
-                Some(sum) => sum.add(histogram).context("distributions cannot be added")?,
+                Some(sum) => sum
+                    .add(histogram)
+                    .context("distributions cannot be added")?,
                 None => {
                     sums.insert(tag, histogram);
                 }
@@ -74,14 +86,26 @@ fn merge_one(
         parts.iter().filter_map(|(_, step)| field(step)).max()
     };
     let on_clock = |t_ns: fn(&BenchStep) -> Option<u64>| {
-        parts.iter().filter_map(move |(client, step)| Some(client.on_clock(t_ns(step)?, merged)))
+        parts
+            .iter()
+            .filter_map(move |(client, step)| Some(client.on_clock(t_ns(step)?, merged)))
     };
     let invalid = parts.iter().flat_map(|(client, step)| {
-        step.invalid.iter().map(|why| format!("client {}: {why}", client.number))
+        step.invalid
+            .iter()
+            .map(|why| format!("client {}: {why}", client.number))
     });
-    let lag = parts.iter().map(|(_, step)| step.lag).max_by_key(|lag| lag.p99_ns);
-    let last = parts.iter().max_by_key(|(client, step)| client.on_clock(step.ended_ns, merged));
-    let first = parts.first().map(|(_, step)| (*step).clone()).unwrap_or_default();
+    let lag = parts
+        .iter()
+        .map(|(_, step)| step.lag)
+        .max_by_key(|lag| lag.p99_ns);
+    let last = parts
+        .iter()
+        .max_by_key(|(client, step)| client.on_clock(step.ended_ns, merged));
+    let first = parts
+        .first()
+        .map(|(_, step)| (*step).clone())
+        .unwrap_or_default();
     BenchStep {
         in_flight: parts.iter().map(|(_, step)| step.in_flight).sum(),
         started_ns: on_clock(|s| Some(s.started_ns)).min().unwrap_or(0),
@@ -111,10 +135,15 @@ fn merge_one(
 }
 
 fn steady(parts: &[(&Client, &BenchStep)]) -> Option<Steady> {
-    let each: Option<Vec<(u32, &Steady)>> =
-        parts.iter().map(|(client, step)| Some((client.number, step.steady.as_ref()?))).collect();
+    let each: Option<Vec<(u32, &Steady)>> = parts
+        .iter()
+        .map(|(client, step)| Some((client.number, step.steady.as_ref()?)))
+        .collect();
     let each = each?;
-    let shown = each.iter().find(|(_, steady)| !steady.steady).or(each.first())?;
+    let shown = each
+        .iter()
+        .find(|(_, steady)| !steady.steady)
+        .or(each.first())?;
     Some(Steady {
         steady: each.iter().all(|(_, steady)| steady.steady),
         how: format!("client {}: {}", shown.0, shown.1.how),
@@ -153,7 +182,8 @@ fn operations(
 fn failures(parts: &[(&Client, &BenchStep)]) -> Vec<(String, String, u64, String)> {
     let mut sums: Vec<(String, String, u64, String)> = Vec::new();
     for failure in parts.iter().flat_map(|(_, step)| &step.failures) {
-        let is_same = |sum: &&mut (String, String, u64, String)| (&sum.0, &sum.1) == (&failure.0, &failure.1);
+        let is_same =
+            |sum: &&mut (String, String, u64, String)| (&sum.0, &sum.1) == (&failure.0, &failure.1);
         match sums.iter_mut().find(is_same) {
             Some(sum) => sum.2 += failure.2,
             None => sums.push(failure.clone()),
@@ -164,8 +194,10 @@ fn failures(parts: &[(&Client, &BenchStep)]) -> Vec<(String, String, u64, String
 
 /// Every client has read back what it wrote.
 fn verification(parts: &[(&Client, &BenchStep)]) -> Option<Verification> {
-    let each: Option<Vec<&Verification>> =
-        parts.iter().map(|(_, step)| step.verification.as_ref()).collect();
+    let each: Option<Vec<&Verification>> = parts
+        .iter()
+        .map(|(_, step)| step.verification.as_ref())
+        .collect();
     let each = each?;
     let sum = |field: fn(&Verification) -> u64| each.iter().map(|v| field(v)).sum();
     Some(Verification {

@@ -23,9 +23,19 @@ fn a_frozen_server_shows_in_the_response_time() {
     let records = ["--workload", "c", "--records", "1000"];
     json(on(&bench, &server, "load", &records).args(["--phase", "load"]));
     let mut run = on(&bench, &server, "run", &records);
-    run.args(["--phase", "run", "--rate", "200/s", "--for", "14s", "--warm-up", "none", "--quiet"]);
+    run.args([
+        "--phase",
+        "run",
+        "--rate",
+        "200/s",
+        "--for",
+        "14s",
+        "--warm-up",
+        "none",
+        "--quiet",
+    ]);
     let mut child = run.stdout(Stdio::null()).spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(5));
+    await_seconds(&bench, "run", "c", 3);
     signal(server.pid(), libc::SIGSTOP);
     std::thread::sleep(Duration::from_secs(4));
     signal(server.pid(), libc::SIGCONT);
@@ -35,7 +45,10 @@ fn a_frozen_server_shows_in_the_response_time() {
     let p99 = |which: &str| read[which]["p99_ns"].as_u64().unwrap();
     // Of 2800 operations 800 were due while it stood still; a closed loop would have sent 8 of them.
     assert!(p99("response") > 3_000_000_000, "{read}");
-    assert!(read["response"]["p90_ns"].as_u64().unwrap() > 1_500_000_000, "{read}");
+    assert!(
+        read["response"]["p90_ns"].as_u64().unwrap() > 1_500_000_000,
+        "{read}"
+    );
     assert!(p99("service") < p99("response"), "{read}");
 }
 
@@ -43,30 +56,45 @@ fn a_frozen_server_shows_in_the_response_time() {
 fn a_server_that_dies_is_a_failure_with_what_was_measured() {
     let bench = Bench::new();
     let server = ForeignServer::start(&bench.path("data"), "64M");
-    let mut run = on(&bench, &server, "run", &["--workload", "c", "--records", "1000", "--for", "60s"]);
-    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    await_step(&bench, "run", 1);
-    std::thread::sleep(Duration::from_secs(3));
+    let mut run = on(
+        &bench,
+        &server,
+        "run",
+        &["--workload", "c", "--records", "1000", "--for", "60s"],
+    );
+    let mut child = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    await_seconds(&bench, "run", "c", 2);
     signal(server.pid(), libc::SIGKILL);
     let status = wait(&mut child, Duration::from_secs(60));
     assert!(matches!(status.code(), Some(1 | 3)), "{status:?}");
     let document = run_document(&bench.path("run"));
     assert_eq!(document["outcome"], "failed");
     let step = &document["bench"]["steps"][1];
-    assert!(step["operations"][0]["count"].as_u64().unwrap() > 0, "{step}");
+    assert!(
+        step["operations"][0]["count"].as_u64().unwrap() > 0,
+        "{step}"
+    );
     assert!(!step["failures"].as_array().unwrap().is_empty(), "{step}");
 }
 
-/// Waits until the run holds so many steps.
-fn await_step(bench: &Bench, out: &str, count: usize) {
+/// Waits until so many seconds of the step are recorded.
+fn await_seconds(bench: &Bench, out: &str, step: &str, count: usize) {
     let end = std::time::Instant::now() + Duration::from_secs(90);
+    let wanted = format!("\"step\":\"{step}\"");
     loop {
-        let text = std::fs::read(bench.path(out).join("run.json")).unwrap_or_default();
-        let document: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-        if document["bench"]["steps"].as_array().map_or(0, Vec::len) >= count {
+        let spool = bench.path(out).join("intervals.spool");
+        let text = std::fs::read_to_string(spool).unwrap_or_default();
+        if text.lines().filter(|line| line.contains(&wanted)).count() >= count {
             return;
         }
-        assert!(std::time::Instant::now() < end, "no step {count} after 90 s");
+        assert!(
+            std::time::Instant::now() < end,
+            "no second of {step} after 90 s"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -76,9 +104,12 @@ fn ctrl_c_keeps_what_was_measured_and_stops_the_server() {
     let bench = Bench::new();
     let arguments = ["--workload", "a", "--records", "1000", "--for", "60s"];
     let mut run = local(&bench, "run", &arguments);
-    let mut child = run.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    await_step(&bench, "run", 1);
-    std::thread::sleep(Duration::from_secs(2));
+    let mut child = run
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    await_seconds(&bench, "run", "a", 2);
     send(&child, libc::SIGINT);
     let status = wait(&mut child, Duration::from_secs(60));
     assert_eq!(status.code(), Some(130), "{status:?}");
@@ -95,7 +126,16 @@ fn ctrl_c_keeps_what_was_measured_and_stops_the_server() {
 #[test]
 fn a_rate_beyond_the_servers_ability_is_invalid() {
     let bench = Bench::new();
-    let arguments = ["--workload", "c", "--records", "1000", "--rate", "10M/s", "--for", "3s"];
+    let arguments = [
+        "--workload",
+        "c",
+        "--records",
+        "1000",
+        "--rate",
+        "10M/s",
+        "--for",
+        "3s",
+    ];
     let output = local(&bench, "run", &arguments).output().unwrap();
     assert_fails(&output, 5, &["of the target was reached"]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -106,7 +146,16 @@ fn a_rate_beyond_the_servers_ability_is_invalid() {
 #[test]
 fn a_missed_objective_is_exit_code_6() {
     let bench = Bench::new();
-    let arguments = ["--workload", "c", "--records", "500", "--operations", "500", "--slo", "p50=1us"];
+    let arguments = [
+        "--workload",
+        "c",
+        "--records",
+        "500",
+        "--operations",
+        "500",
+        "--slo",
+        "p50=1us",
+    ];
     let output = local(&bench, "run", &arguments).output().unwrap();
     assert_fails(&output, 6, &["objective", "p50"]);
 }
@@ -115,17 +164,34 @@ fn a_missed_objective_is_exit_code_6() {
 fn the_highest_rate_is_searched_and_the_curve_kept() {
     let bench = Bench::new();
     let arguments = [
-        "--workload", "c", "--records", "500", "--find-max", "--slo", "p99=2s", "--for", "3s", "--json",
+        "--workload",
+        "c",
+        "--records",
+        "500",
+        "--find-max",
+        "--slo",
+        "p99=2s",
+        "--for",
+        "3s",
+        "--json",
     ];
     let output = local(&bench, "run", &arguments).output().unwrap();
     // On a busy machine the answer may not hold; the curve must be there all the same.
-    assert!(matches!(output.status.code(), Some(0 | 6)), "{}", stderr(&output));
+    assert!(
+        matches!(output.status.code(), Some(0 | 6)),
+        "{}",
+        stderr(&output)
+    );
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_valid("bench", &document);
     let saturation = &document["summary"]["saturation"];
     let points = saturation["points"].as_array().unwrap();
     assert!(points.len() >= 2, "{saturation:#}");
-    assert!(points.iter().any(|p| !p["missed"].as_array().unwrap().is_empty()));
+    assert!(
+        points
+            .iter()
+            .any(|p| !p["missed"].as_array().unwrap().is_empty())
+    );
 }
 
 #[test]
@@ -159,6 +225,11 @@ fn senseless_arguments_end_with_2() {
     ] {
         let mut command = bench.seekscope(&["bench", "ycsb"]);
         let output = command.args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(
+            output.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
     }
 }
