@@ -150,7 +150,8 @@ fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64
 }
 
 fn bytes_per_document(storage: &StorageFacts) -> Option<f64> {
-    let bytes = storage.storage_bytes + storage.index_bytes;
+    let said = storage.storage_bytes.saturating_add(storage.index_bytes);
+    let bytes = storage.directory_bytes.unwrap_or(said);
     (storage.documents > 0).then(|| bytes as f64 / storage.documents as f64)
 }
 

@@ -16,6 +16,8 @@ use crate::session::Session;
 
 /// A server that is stopped or frozen must not stop us.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// A checkpoint of a large cache on a slow disk takes its time.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(120);
 
 /// A server that answers.
 #[derive(Debug)]
@@ -97,11 +99,21 @@ impl Target {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let asked = storage_facts(&self.server, database, &names);
         let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
-        let folder = self.facts.dbpath.as_deref().map(Path::new);
+        // The directory of somebody's server holds other data too.
+        let folder = self.local.as_ref().map(PrivateServer::data_directory);
         Some(StorageFacts {
             directory_bytes: folder.and_then(directory_bytes),
             ..facts
         })
+    }
+
+    /// Has our own server bring its data to the disk: what they take there is only then in its files.
+    pub async fn settle(&self) {
+        if self.local.is_some() {
+            let asked = self.server.command("admin", doc! { "fsync": 1 });
+            // One that cannot is asked for its sizes all the same.
+            let _ = timeout(CHECKPOINT_LIMIT, asked).await;
+        }
     }
 
     /// Does it still answer?

@@ -270,6 +270,11 @@ fn settings_are_compared_in_turn() {
             .iter()
             .all(|s| s["storage_after"]["directory_bytes"].as_u64() > Some(0))
     );
+    let on_disk = |name: &str| {
+        let step = steps.iter().find(|s| s["name"] == name).unwrap();
+        step["storage_after"]["directory_bytes"].as_u64().unwrap()
+    };
+    assert!(on_disk("load zlib") < on_disk("load none"), "{steps:#?}");
     assert_eq!(bench.leftovers(&["run"]), Vec::<String>::new());
 }
 

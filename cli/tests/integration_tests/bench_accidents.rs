@@ -60,7 +60,7 @@ fn a_server_that_dies_is_a_failure_with_what_was_measured() {
         &bench,
         &server,
         "run",
-        &["--workload", "c", "--records", "1000", "--for", "60s"],
+        &["--workload", "c", "--records", "1000", "--for", "12s"],
     );
     let mut child = run
         .stdout(Stdio::null())
