@@ -14,6 +14,7 @@
 mod analysis_sql;
 mod bench_compare;
 mod bench_labs;
+mod bench_own;
 mod command_line;
 mod demo;
 mod directory_snapshot;
