@@ -82,6 +82,10 @@ fn main() -> Result<()> {
         "memory with our own client at most: {} KiB",
         peak_memory_kib()?
     );
+    for in_flight in [1, 8] {
+        let workload = workload('c', &arguments)?;
+        println!("{}", lateness(own, &workload, in_flight)?);
+    }
     if arguments.driver {
         let driver = DriverTarget::new(&server.uri(), DATABASE);
         clients.push(ClientSpec::Async(Arc::new(driver)));
@@ -151,15 +155,8 @@ fn measure(
     transactions: Option<u64>,
 ) -> Result<Figures> {
     let job = Job {
-        schedule: ScheduleKind::Closed,
-        in_flight,
-        threads,
         transactions,
-        duration: None,
-        timeout: Duration::from_secs(30),
-        start_at_ns: None,
-        retries: Retries::default(),
-        failures_in_a_row_max: Some(100),
+        ..job(ScheduleKind::Closed, in_flight, threads)
     };
     let (mut cpu_ns, mut done, mut service) = (0, 0, latency_histogram());
     let never = AtomicBool::new(false);
@@ -179,6 +176,41 @@ fn measure(
         p50_us: service.value_at_quantile(0.5) as f64 / 1e3,
         p99_us: service.value_at_quantile(0.99) as f64 / 1e3,
     })
+}
+
+fn job(schedule: ScheduleKind, in_flight: usize, threads: usize) -> Job {
+    Job {
+        schedule,
+        in_flight,
+        threads,
+        transactions: None,
+        duration: None,
+        timeout: Duration::from_secs(30),
+        start_at_ns: None,
+        retries: Retries::default(),
+        failures_in_a_row_max: Some(100),
+    }
+}
+
+/// How late the generator itself is at a rate that leaves it mostly asleep.
+fn lateness(client: &ClientSpec, workload: &dyn Workload, in_flight: usize) -> Result<String> {
+    const PER_S: f64 = 500.0;
+    let job = Job {
+        duration: Some(Duration::from_secs(5)),
+        ..job(ScheduleKind::Constant { per_s: PER_S }, in_flight, 1)
+    };
+    let mut lag = latency_histogram();
+    let never = AtomicBool::new(false);
+    run(client, workload, &job, &never, &mut |second| {
+        // All have the same bounds.
+        let _ = lag.add(&second.lag);
+    })?;
+    let us = |quantile| lag.value_at_quantile(quantile) as f64 / 1e3;
+    let (p50, p90, p99) = (us(0.5), us(0.9), us(0.99));
+    Ok(format!(
+        "{PER_S} operations/s, {in_flight} in flight: late by p50 {p50:.0} us, p90 {p90:.0} us, \
+         p99 {p99:.0} us"
+    ))
 }
 
 fn peak_memory_kib() -> Result<u64> {
