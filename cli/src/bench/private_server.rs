@@ -111,9 +111,8 @@ impl PrivateServer {
         Ok(evicted.state())
     }
 
-    /// Stops it and leaves its data in place; says where.
-    pub async fn keep(mut self) -> Result<std::path::PathBuf> {
-        self.stop().await?;
-        Ok(self.workspace.keep())
+    /// Leaves the data in place; says where. To be called once it is stopped.
+    pub fn keep(self) -> std::path::PathBuf {
+        self.workspace.keep()
     }
 }

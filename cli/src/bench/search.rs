@@ -9,6 +9,7 @@ use seekscope_run::units::format_ns;
 use seekscope_run::{BenchStep, LatencySummary, LoadPoint, Saturation};
 
 use super::objective::misses;
+use super::validity::CLIENT_LATE;
 use crate::args::Slo;
 
 const FACTOR: f64 = 2.0;
@@ -125,7 +126,12 @@ impl Search {
             return;
         };
         let mut missed = misses(slo, step, response);
-        missed.extend(step.invalid.clone());
+        // How late the client was is in the response time, which has met its limit.
+        let faults = step
+            .invalid
+            .iter()
+            .filter(|why| !why.starts_with(CLIENT_LATE));
+        missed.extend(faults.cloned());
         let has_passed = missed.is_empty();
         if probe.is_confirming {
             self.confirmed = has_passed.then(|| (per_s, step.name.clone()));

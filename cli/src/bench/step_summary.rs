@@ -38,7 +38,6 @@ impl Around {
     /// As [`Self::before`], but the process first: asking for statistics uses some.
     pub async fn after(target: &Target, plan: &StepPlan) -> Self {
         let used = target.server_use();
-        target.settle().await;
         Self {
             used,
             storage: target.storage(&plan.database, &plan.collections).await,

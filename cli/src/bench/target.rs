@@ -16,8 +16,6 @@ use crate::session::Session;
 
 /// A server that is stopped or frozen must not stop us.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
-/// A checkpoint of a large cache on a slow disk takes its time.
-const CHECKPOINT_LIMIT: Duration = Duration::from_secs(120);
 
 /// A server that answers.
 #[derive(Debug)]
@@ -99,21 +97,7 @@ impl Target {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
         let asked = storage_facts(&self.server, database, &names);
         let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
-        // The directory of somebody's server holds other data too.
-        let folder = self.local.as_ref().map(PrivateServer::data_directory);
-        Some(StorageFacts {
-            directory_bytes: folder.and_then(directory_bytes),
-            ..facts
-        })
-    }
-
-    /// Has our own server bring its data to the disk: what they take there is only then in its files.
-    pub async fn settle(&self) {
-        if self.local.is_some() {
-            let asked = self.server.command("admin", doc! { "fsync": 1 });
-            // One that cannot is asked for its sizes all the same.
-            let _ = timeout(CHECKPOINT_LIMIT, asked).await;
-        }
+        Some(facts)
     }
 
     /// Does it still answer?
@@ -158,16 +142,12 @@ impl Target {
         let Some(mut local) = self.local else {
             return Ok(Closed::default());
         };
-        if keep {
-            let kept = local.keep().await?;
-            return Ok(Closed {
-                kept: Some(kept),
-                limitation: None,
-            });
-        }
+        // Only a server that has ended has brought everything to its files.
+        let limitation = local.stop().await?;
         Ok(Closed {
-            kept: None,
-            limitation: local.stop().await?,
+            limitation,
+            directory_bytes: directory_bytes(local.data_directory()),
+            kept: keep.then(|| local.keep()),
         })
     }
 }
@@ -178,6 +158,8 @@ pub struct Closed {
     /// The data of our own server.
     pub kept: Option<PathBuf>,
     pub limitation: Option<Limitation>,
+    /// What its tables take on the disk.
+    pub directory_bytes: Option<u64>,
 }
 
 /// Beside the run unless named: the data should lie on the disk that the user works on.

@@ -132,7 +132,10 @@ impl Ycsb<'_> {
                 Part::Run(letter) => {
                     let (send, duration) = (&self.args.send, self.plan.duration);
                     let rounds = Rounds::new(&letter.name, target, send, versus, duration);
-                    let mut repeated = LetterRun { ycsb: self, letter };
+                    let mut repeated = LetterRun {
+                        ycsb: self,
+                        letter: *letter,
+                    };
                     let missed = rounds.run(stage, &mut targets, &mut repeated).await?;
                     self.demands.missed.extend(missed);
                 }

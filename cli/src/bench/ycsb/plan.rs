@@ -32,7 +32,7 @@ pub struct Letter {
 pub enum Part {
     /// Drops what is there and loads; under this name.
     Load(&'static str),
-    Run(Letter),
+    Run(Box<Letter>),
 }
 
 /// See the module.
@@ -220,7 +220,7 @@ fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
         if is_all && loads && letter.name == "e" {
             parts.push(Part::Load("reload"));
         }
-        parts.push(Part::Run(letter));
+        parts.push(Part::Run(Box::new(letter)));
     }
     parts
 }
