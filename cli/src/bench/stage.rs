@@ -217,7 +217,9 @@ impl Stage {
                 }
                 show(&bar, &second, &mut done);
                 if let Some(kept) = &kept {
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(second);
+                    kept.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(second);
                 }
             });
             (recorder, ended)
