@@ -7,6 +7,7 @@ mod figures;
 mod index;
 mod interruption;
 mod objective;
+mod owned;
 mod private_server;
 mod results;
 mod rounds;

@@ -13,13 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use mongodb::bson::doc;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
-use seekscope_server::ProcFs;
-use seekscope_server::sampling::Sampler;
 use tokio::task::JoinHandle;
 
 use super::client_choice::{Chosen, choose};
@@ -164,7 +161,7 @@ impl Stage {
         }
         self.interruption.check()?;
         if ended.reason == EndReason::Failing
-            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+            && let Err(gone) = target.ping().await
         {
             return Err(server_gone(&plan.name, gone));
         }
@@ -184,8 +181,7 @@ impl Stage {
             .device
             .as_ref()
             .map(|d| d.device.clone());
-        let pid = target.facts.pid;
-        let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
+        let mut sampler = target.sampler(device.as_deref());
         Ok(tokio::spawn(async move {
             // A run directory that cannot be written is noticed by those who write what was measured.
             let _ = sampler.every_second(|samples| writer.write(samples)).await;

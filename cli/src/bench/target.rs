@@ -3,13 +3,27 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use mongodb::bson::doc;
+use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_server::tcp_listener::local_address;
+use seekscope_server::sampling::Sampler;
 use seekscope_server::{ProcFs, Server, ServerUse, directory_bytes, storage_facts};
+use seekscope_workload::DEFAULT_DATABASE;
 
 use super::private_server::PrivateServer;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
+use crate::exit::Usage;
 use crate::session::Session;
+
+/// What is asked beside the measured requests.
+#[derive(Debug)]
+enum Peer {
+    MongoDb(Server),
+    /// Without the keyspace that a command names.
+    Cassandra(CqlTarget),
+}
 
 /// A server that answers.
 #[derive(Debug)]
@@ -18,7 +32,7 @@ pub struct Target {
     pub variant: String,
     /// With credentials: for clients only.
     pub uri: String,
-    pub server: Server,
+    peer: Peer,
     pub facts: TargetFacts,
     /// What it would not say about itself.
     pub missing: Vec<Limitation>,
@@ -51,6 +65,9 @@ impl Target {
         pid: Option<u32>,
         local: Option<PrivateServer>,
     ) -> Result<Self> {
+        if is_cassandra(&uri) {
+            return cassandra(uri, variant, pid).await;
+        }
         let server = Server::connect(&uri).await?;
         let known = server.facts(&ProcFs::host()).await;
         let mut facts = TargetFacts {
@@ -61,11 +78,53 @@ impl Target {
         Ok(Self {
             variant: variant.into(),
             uri,
-            server,
+            peer: Peer::MongoDb(server),
             facts,
             missing: known.missing,
             local,
         })
+    }
+
+    /// What speaks MongoDB's protocol; an error for Cassandra.
+    pub fn server(&self) -> Result<&Server> {
+        match &self.peer {
+            Peer::MongoDb(server) => Ok(server),
+            Peer::Cassandra(_) => Err(Usage(
+                "Cassandra can be asked for `bench ycsb` only"
+                    .into(),
+            )
+            .into()),
+        }
+    }
+
+    /// The cluster and its keyspace, if it is Cassandra: the connection string's, else this.
+    pub fn cassandra(&self, keyspace: &str) -> Result<Option<CqlTarget>> {
+        match &self.peer {
+            Peer::MongoDb(_) => Ok(None),
+            Peer::Cassandra(_) => Ok(Some(CqlTarget::parse(&self.uri, keyspace)?)),
+        }
+    }
+
+    /// Does it still answer?
+    pub async fn ping(&self) -> Result<()> {
+        match &self.peer {
+            Peer::MongoDb(server) => {
+                server.command("admin", doc! { "ping": 1 }).await?;
+            }
+            Peer::Cassandra(target) => {
+                target.release().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counters of its process, its host and, where it has such, of its own.
+    pub fn sampler(&self, device: Option<&str>) -> Sampler {
+        let (proc_fs, pid) = (ProcFs::host(), self.facts.pid);
+        match &self.peer {
+            Peer::MongoDb(server) => Sampler::new(server, &proc_fs, pid, device),
+            Peer::Cassandra(_) => Sampler::of_host(&proc_fs, pid, device),
+        }
     }
 
     /// A step's name, unique in the run where `what` is: with the variant and the repetition where
@@ -89,7 +148,9 @@ impl Target {
     /// What the collections take, from the server's statistics; `None` where it tells nothing.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        let facts = storage_facts(&self.server, database, &names).await.ok()?;
+        let facts = storage_facts(self.server().ok()?, database, &names)
+            .await
+            .ok()?;
         let folder = self.facts.dbpath.as_deref().map(Path::new);
         Some(StorageFacts {
             directory_bytes: folder.and_then(directory_bytes),
@@ -110,8 +171,9 @@ impl Target {
         };
         let state = local.restart_cold().await?;
         self.uri = local.uri().unwrap_or_default();
-        self.server = Server::connect(&self.uri).await?;
-        self.facts.pid = self.server.facts(&ProcFs::host()).await.target.pid;
+        let server = Server::connect(&self.uri).await?;
+        self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+        self.peer = Peer::MongoDb(server);
         Ok(match state {
             CacheState::Cold { .. } => None,
             CacheState::AsFound { why } => Some(Limitation {
@@ -139,6 +201,36 @@ impl Target {
             limitation: local.stop().await?,
         })
     }
+}
+
+/// Is it Cassandra's connection string?
+pub fn is_cassandra(uri: &str) -> bool {
+    uri.starts_with(seekscope_cassandra::target::SCHEME)
+}
+
+async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Target> {
+    let target = CqlTarget::parse(&uri, DEFAULT_DATABASE)?;
+    let version = target.release().await?;
+    let proc_fs = ProcFs::host();
+    let listener = |(host, port): (&str, u16)| {
+        let address = local_address(host)?;
+        proc_fs.listener(port, Some(address)).ok()?
+    };
+    let facts = TargetFacts {
+        uri: target.to_string(),
+        version,
+        product: "Cassandra".into(),
+        pid: pid.or_else(|| target.only_host().and_then(listener)),
+        ..TargetFacts::default()
+    };
+    Ok(Target {
+        variant: variant.into(),
+        uri,
+        peer: Peer::Cassandra(target),
+        facts,
+        missing: Vec::new(),
+        local: None,
+    })
 }
 
 /// What is left of a target.
