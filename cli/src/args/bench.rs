@@ -8,6 +8,7 @@ use super::OutputArgs;
 use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
 use super::bench_index::IndexArgs;
 use super::bench_schema::SchemaArgs;
+use super::bench_own::{PrintArgs, RunArgs, SampleArgs};
 use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload
@@ -33,6 +34,9 @@ impl BenchArgs {
             BenchVerb::Sysbench(args) => &args.keep.output,
             BenchVerb::Index(args) => &args.keep.output,
             BenchVerb::Schema(args) => &args.keep.output,
+            BenchVerb::Run(args) => &args.keep.output,
+            BenchVerb::Print(args) => &args.output,
+            BenchVerb::Sample(args) => &args.output,
         }
     }
 }
@@ -43,6 +47,9 @@ pub enum BenchVerb {
     Sysbench(Box<SysbenchArgs>),
     Index(Box<IndexArgs>),
     Schema(Box<SchemaArgs>),
+    Run(Box<RunArgs>),
+    Print(PrintArgs),
+    Sample(SampleArgs),
 }
 
 /// YCSB's core workloads A to F, with YCSB's own property files and names

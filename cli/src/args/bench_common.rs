@@ -142,7 +142,7 @@ pub enum WarmUpName {
     For(Duration),
 }
 
-fn parse_warm_up(text: &str) -> Result<WarmUpName, String> {
+pub fn parse_warm_up(text: &str) -> Result<WarmUpName, String> {
     match text {
         "auto" => Ok(WarmUpName::Auto),
         "none" => Ok(WarmUpName::None),

@@ -175,3 +175,9 @@ pub async fn await_documents(
     };
     stage.interruption.or(waiting).await
 }
+
+/// How many documents the server says there are.
+pub async fn count(target: &Target, database: &str, collection: &str) -> Result<u64> {
+    let owned = Owned::open(target, database).await?;
+    owned.count(collection).await
+}

@@ -7,6 +7,7 @@ mod figures;
 mod index;
 mod interruption;
 mod objective;
+mod own;
 mod owned;
 mod private_server;
 mod results;
@@ -44,5 +45,8 @@ pub async fn run(
         BenchVerb::Sysbench(args) => sysbench::run(args, environment, arguments).await,
         BenchVerb::Index(args) => index::run(args, environment, arguments).await,
         BenchVerb::Schema(args) => schema::run(args, environment, arguments).await,
+        BenchVerb::Run(args) => own::run(args, environment, arguments).await,
+        BenchVerb::Print(args) => own::print(args),
+        BenchVerb::Sample(args) => own::sample(args).await,
     }
 }

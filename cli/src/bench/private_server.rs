@@ -84,6 +84,11 @@ impl PrivateServer {
         self.running.as_ref().map(LocalServer::uri)
     }
 
+    /// Where its data are.
+    pub fn data_directory(&self) -> &Path {
+        &self.options.data_directory
+    }
+
     /// Stops it with a last checkpoint; says so if it did not end as it should.
     pub async fn stop(&mut self) -> Result<Option<Limitation>> {
         let Some(local) = self.running.take() else {

@@ -190,16 +190,10 @@ mod tests {
     use seekscope_run::{OperationResult, latency_histogram};
 
     use super::*;
-    use crate::args::LatencyLimit;
+    use crate::args::parse_slo;
 
     fn slo() -> Slo {
-        Slo {
-            limits: vec![LatencyLimit {
-                quantile: 0.99,
-                limit: Duration::from_millis(20),
-            }],
-            errors_share: 0.0,
-        }
+        parse_slo("p99=20ms").unwrap()
     }
 
     /// A server that answers in 1 ms up to `capacity`, and in a second beyond; long steps only up to

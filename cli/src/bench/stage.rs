@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload, run};
+use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
+use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinHandle;
 
 use super::client_choice::{Chosen, choose};
@@ -63,6 +64,14 @@ pub struct StepPlan {
     pub stop: Option<Arc<AtomicBool>>,
     /// Where the caller wants the seconds too.
     pub keep_seconds: Option<Arc<Mutex<Vec<Second>>>>,
+}
+
+/// A step among others that run at the same time.
+#[derive(Debug, Clone)]
+pub struct AtOnce {
+    pub plan: StepPlan,
+    /// Ends when all others have ended.
+    pub background: bool,
 }
 
 /// What a step came to, beside its record.
@@ -121,15 +130,48 @@ impl Stage {
     /// Runs the workload and records what it did. An error where the work could not begin or a signal
     /// came; what was measured by then is in the run.
     pub async fn step(&mut self, target: &Target, plan: StepPlan) -> Result<StepDone> {
+        let done = self
+            .at_once(
+                target,
+                vec![AtOnce {
+                    plan,
+                    background: false,
+                }],
+            )
+            .await?;
+        done.into_iter()
+            .flatten()
+            .next()
+            .ok_or_else(|| ClientError::Stopped.into())
+    }
+
+    /// Runs several workloads at the same time, each a step of its own; `None` for one in the background
+    /// that the others left no time to begin. What the server and this process used is that of all.
+    pub async fn at_once(
+        &mut self,
+        target: &Target,
+        plans: Vec<AtOnce>,
+    ) -> Result<Vec<Option<StepDone>>> {
         self.interruption.check()?;
-        let chosen = choose(&target.uri, &plan.database, plan.client)?;
+        let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
+            return Ok(Vec::new());
+        };
+        let chosen = choose(&target.uri, &first.database, first.client)?;
         let started = self.session.document.started;
-        let kinds = plan.workload.operations();
-        let recorder = StepRecorder::new(&self.session.directory, started, &plan.name, kinds)?;
-        let before = Around::before(target, &plan).await;
+        let mut recorders = Vec::new();
+        for AtOnce { plan, .. } in &plans {
+            let kinds = plan.workload.operations();
+            recorders.push(StepRecorder::new(
+                &self.session.directory,
+                started,
+                &plan.name,
+                kinds,
+            )?);
+        }
+        let before = Around::before(target, first).await;
         let sampling = self.start_sampling(target)?;
-        let (recorder, ended) = self.work(&chosen, &plan, recorder).await?;
-        let after = Around::after(target, &plan).await;
+        let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
+        let after = Around::after(target, first).await;
         sampling.abort();
         let ended = match ended {
             Ok(ended) => ended,
@@ -139,17 +181,54 @@ impl Stage {
             }
             Err(error) => return Err(error.into()),
         };
-        let summed = step_summary::summed_up(
-            &self.session.directory,
-            started,
-            &plan,
-            &chosen,
-            &recorder,
-            &ended,
-        )?;
+        let mut all = Vec::new();
+        for ((at_once, recorder), ended) in plans.into_iter().zip(recorders).zip(ended) {
+            let Some(ended) = ended else {
+                all.push(None);
+                continue;
+            };
+            let around = (&before, &after);
+            all.push(Some(self.conclude(
+                target,
+                &chosen,
+                &at_once.plan,
+                recorder,
+                ended,
+                around,
+            )?));
+        }
+        self.interruption.check()?;
+        let failing = all
+            .iter()
+            .flatten()
+            .find(|done| done.ended.reason == EndReason::Failing);
+        if let Some(failing) = failing
+            && let Err(gone) = target.ping().await
+        {
+            let name = self
+                .step_at(failing.index)
+                .map_or_else(String::new, |step| step.name.clone());
+            return Err(server_gone(&name, gone));
+        }
+        Ok(all)
+    }
+
+    /// A step's record from what was recorded.
+    fn conclude(
+        &mut self,
+        target: &Target,
+        chosen: &Chosen,
+        plan: &StepPlan,
+        recorder: StepRecorder,
+        ended: Ended,
+        (before, after): (&Around, &Around),
+    ) -> Result<StepDone> {
+        let started = self.session.document.started;
+        let directory = &self.session.directory;
+        let summed = step_summary::summed_up(directory, started, plan, chosen, &recorder, &ended)?;
         let mut step = summed.step;
         step.variant.clone_from(&target.variant);
-        step_summary::add_around(&mut step, &before, &after);
+        step_summary::add_around(&mut step, before, after);
         for limitation in summed.limitations {
             self.session.limit(limitation);
         }
@@ -158,12 +237,6 @@ impl Stage {
         self.session.save()?;
         if let Some(error) = recorder.failure {
             return Err(error).context("while recording what was measured");
-        }
-        self.interruption.check()?;
-        if ended.reason == EndReason::Failing
-            && let Err(gone) = target.ping().await
-        {
-            return Err(server_gone(&plan.name, gone));
         }
         Ok(StepDone {
             index,
@@ -188,35 +261,43 @@ impl Stage {
         }))
     }
 
-    /// The blocking work on a thread of its own.
+    /// The blocking work on threads of its own.
     async fn work(
         &self,
         chosen: &Chosen,
-        plan: &StepPlan,
-        mut recorder: StepRecorder,
-    ) -> Result<(StepRecorder, Result<Ended, ClientError>)> {
-        let stop = plan.stop.clone().unwrap_or_default();
-        let bar = bar(self.progress, plan);
-        let (spec, workload, job) = (
-            chosen.spec.clone(),
-            Arc::clone(&plan.workload),
-            plan.job.clone(),
-        );
+        plans: &[AtOnce],
+        mut recorders: Vec<StepRecorder>,
+    ) -> Result<(Vec<StepRecorder>, Result<Vec<Option<Ended>>, ClientError>)> {
+        let stop = plans
+            .iter()
+            .find_map(|a| a.plan.stop.clone())
+            .unwrap_or_default();
+        let bar = bar(self.progress, plans);
+        let (spec, plans) = (chosen.spec.clone(), plans.to_vec());
         let flag = Arc::clone(&stop);
-        let kept = plan.keep_seconds.clone();
         let mut work = tokio::task::spawn_blocking(move || {
             let mut done = 0;
-            let ended = run(&spec, workload.as_ref(), &job, &flag, &mut |second| {
-                recorder.second(&second);
-                if recorder.failure.is_some() {
+            let roles: Vec<RoleRun<'_>> = plans
+                .iter()
+                .map(|at_once| RoleRun {
+                    workload: at_once.plan.workload.as_ref(),
+                    job: at_once.plan.job.clone(),
+                    background: at_once.background,
+                })
+                .collect();
+            let ended = run_phase(&spec, &roles, &flag, &mut |place, second| {
+                recorders[place].second(&second);
+                if recorders[place].failure.is_some() {
                     flag.store(true, Ordering::Relaxed);
                 }
                 show(&bar, &second, &mut done);
-                if let Some(kept) = &kept {
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(second);
+                if let Some(kept) = &plans[place].plan.keep_seconds {
+                    kept.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .push(second);
                 }
             });
-            (recorder, ended)
+            (recorders, ended)
         });
         tokio::select! {
             biased;
@@ -228,16 +309,26 @@ impl Stage {
         }
     }
 
+    /// Work that a signal may drop: questions to a server, which may hang.
+    pub async fn asking<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.interruption.or(work).await
+    }
+
     /// Says something that the run could not do.
     pub fn limit(&mut self, limitation: Limitation) {
         self.session.limit(limitation);
     }
 }
 
-fn bar(progress: Progress, plan: &StepPlan) -> Step {
-    match plan.expected.or(plan.job.transactions) {
-        Some(total) => progress.counted(plan.name.clone(), total),
-        None => progress.step(plan.name.clone()),
+fn bar(progress: Progress, plans: &[AtOnce]) -> Step {
+    let names: Vec<&str> = plans.iter().map(|a| a.plan.name.as_str()).collect();
+    let total: Option<u64> = plans
+        .iter()
+        .map(|a| a.plan.expected.or(a.plan.job.transactions))
+        .sum();
+    match total {
+        Some(total) => progress.counted(names.join(", "), total),
+        None => progress.step(names.join(", ")),
     }
 }
 

@@ -38,6 +38,7 @@ impl Around {
     /// As [`Self::before`], but the process first: asking for statistics uses some.
     pub async fn after(target: &Target, plan: &StepPlan) -> Self {
         let used = target.server_use();
+        target.settle().await;
         Self {
             used,
             storage: target.storage(&plan.database, &plan.collections).await,
@@ -76,12 +77,12 @@ pub fn summed_up(
         measured.warm_up_ended_ns,
     )?;
     let kinds = plan.workload.operations();
-    let throughput = figures::throughput(kinds, counted);
+    let throughput = figures::throughput(counted);
     let operations = figures::operations(&plan.name, kinds, counted, &histograms);
     let mut response = latency_histogram();
     response.auto(true);
     for (tag, histogram) in &histograms {
-        if is_of_requests(tag, kinds, is_open) {
+        if is_of_requests(tag, &plan.name, kinds, is_open) {
             response.add(histogram)?;
         }
     }
@@ -130,12 +131,18 @@ pub fn summed_up(
 }
 
 /// Of single requests: those of transactions are among them.
-fn is_of_requests(tag: &str, kinds: &[seekscope_client::Operation], is_open: bool) -> bool {
+fn is_of_requests(
+    tag: &str,
+    step: &str,
+    kinds: &[seekscope_client::Operation],
+    is_open: bool,
+) -> bool {
     let (service, is_response) = match service_tag_of_response(tag) {
         Some(service) => (service, true),
         None => (tag, false),
     };
-    let Some((_, name)) = parse_tag(service) else {
+    // Other steps may have written at the same time.
+    let Some((_, name)) = parse_tag(service).filter(|(found, _)| found == step) else {
         return false;
     };
     let is_single = kinds.iter().any(|k| k.name == name && !k.is_transaction);

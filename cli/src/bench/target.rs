@@ -1,15 +1,17 @@
 //! The server that a benchmark works on: somebody's, by its connection string, or one of our own.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
-use seekscope_server::tcp_listener::local_address;
 use seekscope_server::sampling::Sampler;
-use seekscope_server::{ProcFs, Server, ServerUse, directory_bytes, storage_facts};
+use seekscope_server::tcp_listener::local_address;
+use seekscope_server::{ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts};
 use seekscope_workload::DEFAULT_DATABASE;
+use tokio::time::timeout;
 
 use super::private_server::PrivateServer;
 use crate::args::BenchTargetArgs;
@@ -17,6 +19,10 @@ use crate::environment::Environment;
 use crate::exit::Usage;
 use crate::session::Session;
 
+/// A server that is stopped or frozen must not stop us.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// A checkpoint of a large cache on a slow disk takes its time.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(120);
 /// What is asked beside the measured requests.
 #[derive(Debug)]
 enum Peer {
@@ -89,11 +95,9 @@ impl Target {
     pub fn server(&self) -> Result<&Server> {
         match &self.peer {
             Peer::MongoDb(server) => Ok(server),
-            Peer::Cassandra(_) => Err(Usage(
-                "Cassandra can be asked for `bench ycsb` only"
-                    .into(),
-            )
-            .into()),
+            Peer::Cassandra(_) => {
+                Err(Usage("Cassandra can be asked for `bench ycsb` only".into()).into())
+            }
         }
     }
 
@@ -103,19 +107,6 @@ impl Target {
             Peer::MongoDb(_) => Ok(None),
             Peer::Cassandra(_) => Ok(Some(CqlTarget::parse(&self.uri, keyspace)?)),
         }
-    }
-
-    /// Does it still answer?
-    pub async fn ping(&self) -> Result<()> {
-        match &self.peer {
-            Peer::MongoDb(server) => {
-                server.command("admin", doc! { "ping": 1 }).await?;
-            }
-            Peer::Cassandra(target) => {
-                target.release().await?;
-            }
-        }
-        Ok(())
     }
 
     /// Counters of its process, its host and, where it has such, of its own.
@@ -148,14 +139,43 @@ impl Target {
     /// What the collections take, from the server's statistics; `None` where it tells nothing.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        let facts = storage_facts(self.server().ok()?, database, &names)
-            .await
-            .ok()?;
-        let folder = self.facts.dbpath.as_deref().map(Path::new);
+        let asked = storage_facts(self.server().ok()?, database, &names);
+        let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
+        // The directory of somebody's server holds other data too.
+        let folder = self.local.as_ref().map(PrivateServer::data_directory);
         Some(StorageFacts {
             directory_bytes: folder.and_then(directory_bytes),
             ..facts
         })
+    }
+
+    /// Has our own server bring its data to the disk: what they take there is only then in its files.
+    pub async fn settle(&self) {
+        if let (Peer::MongoDb(server), Some(_)) = (&self.peer, &self.local) {
+            let asked = server.command("admin", doc! { "fsync": 1 });
+            // One that cannot is asked for its sizes all the same.
+            let _ = timeout(CHECKPOINT_LIMIT, asked).await;
+        }
+    }
+
+    /// Does it still answer?
+    pub async fn ping(&self) -> Result<()> {
+        let asked = async {
+            match &self.peer {
+                Peer::MongoDb(server) => {
+                    server.command("admin", doc! { "ping": 1 }).await?;
+                }
+                Peer::Cassandra(target) => {
+                    target.release().await?;
+                }
+            }
+            anyhow::Ok(())
+        };
+        let late = || ServerError::Unreachable {
+            uri: self.facts.uri.clone(),
+            why: format!("no answer within {ANSWER_LIMIT:?}"),
+        };
+        timeout(ANSWER_LIMIT, asked).await.map_err(|_| late())?
     }
 
     /// The disk under its data, where that is on this host.

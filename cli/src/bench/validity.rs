@@ -206,6 +206,7 @@ mod tests {
             t_ns: 0,
             duration_ns: 1_000_000_000,
             operations: Vec::new(),
+            transactions: 0,
             backlog: *backlog,
             client_cpu_ns: 950_000_000,
         };

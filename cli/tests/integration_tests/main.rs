@@ -12,8 +12,11 @@
 )]
 
 mod analysis_sql;
+mod bench;
+mod bench_accidents;
 mod bench_compare;
 mod bench_labs;
+mod bench_own;
 mod command_line;
 mod demo;
 mod directory_snapshot;

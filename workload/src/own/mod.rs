@@ -12,6 +12,8 @@ mod error;
 mod expected;
 mod keys;
 pub mod language;
+#[cfg(test)]
+mod manual_tests;
 pub mod plan;
 mod run_phase;
 pub mod sample;

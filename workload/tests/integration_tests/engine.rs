@@ -30,7 +30,7 @@ where
     W: Workload + Clone + 'static,
 {
     let choice = choose(&fixture.uri(), DATABASE, Wanted::Raw).unwrap();
-    let client = ClientSpec::Raw(*choice.raw.expect("our own client"));
+    let client = ClientSpec::Raw(choice.raw.expect("our own client"));
     let job = Job {
         schedule: ScheduleKind::Closed,
         in_flight: IN_FLIGHT,

@@ -67,6 +67,10 @@ impl Plan {
                 name,
             });
         }
+        if args.send.clients.is_some_and(|(_, count)| count > 1) && all.len() > 1 {
+            let why = "several clients (--clients) run one workload at a time: name one";
+            return Err(Usage(why.into()).into());
+        }
         let Some(first) = all.first().cloned() else {
             return Err(Usage("--workload names nothing".into()).into());
         };

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use seekscope_client::{FailureKind, Job, Operation, OperationId, Retries, ScheduleKind};
 
-use super::step::{Ends, Made, Step, Steps, TransactionPlan, collection_of, kind_of};
+use super::records::Slice;
+use super::step::{Ends, Made, Step, StepAction, Steps, TransactionPlan, collection_of, kind_of};
 use crate::generators::Weighted;
 use crate::own::error::Fault;
 use crate::own::language::{self, Action, Arrivals, ErrorPolicy, Reaction, Role};
@@ -21,15 +22,16 @@ const USERS_MAX: usize = 10_000;
 const FAILURES_IN_A_ROW_MAX: u64 = 10_000;
 
 /// A role that can be run: a [`seekscope_client::Workload`], and what engines must be told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct RolePlan {
     pub name: String,
     pub(crate) mix: Arc<Mix>,
     pub users: usize,
-    pub arrivals: Arrivals,
+    arrivals: Arrivals,
     pub end: RoleEnd,
     timeout: Duration,
     seed: u64,
+    slice: Slice,
 }
 
 /// What ends a role. One without either ends when its work is done or, in the background, when the
@@ -68,7 +70,8 @@ impl Reactions {
             FailureKind::WriteConcern => policy.write_concern,
             FailureKind::Unauthorised => policy.unauthorised,
             FailureKind::NoSpace => policy.no_space,
-            _ => policy.server,
+            FailureKind::Server => policy.server,
+            FailureKind::Client | FailureKind::Malformed | FailureKind::Unsupported => None,
         };
         named.unwrap_or(policy.default)
     }
@@ -109,10 +112,8 @@ impl RolePlan {
                 "give at least one a weight above 0",
             )
         })?;
-        let seed = key_of(
-            steps.fields.seed(),
-            &format!("{}.{}", phase.name, role.name),
-        );
+        let place = format!("{}.{}.{}", phase.name, role.name, steps.slice.number);
+        let seed = key_of(steps.fields.seed(), &place);
         let mix = Mix {
             operations: names.operations,
             transactions,
@@ -132,45 +133,70 @@ impl RolePlan {
                 .timeout
                 .map_or(if builds { BUILD_TIMEOUT } else { TIMEOUT }, |time| time.0),
             seed,
+            slice: steps.slice,
         })
     }
 
-    /// What the engine is asked to do. `reached` is what the phase or role named in a share of a rate
-    /// came to, per second; needed only there.
+    /// Is loading all it does?
+    pub fn is_load(&self) -> bool {
+        let is_load =
+            |plan: &TransactionPlan| matches!(plan.steps[0].action, StepAction::Load { .. });
+        self.mix.transactions.iter().all(is_load)
+    }
+
+    /// When transactions start, of all processes together. `reached_per_s` is what the role named in a
+    /// share of a rate came to; needed only there.
+    pub fn arrivals(&self, reached_per_s: Option<f64>) -> Arrivals {
+        let Arrivals::Share(share) = &self.arrivals else {
+            return self.arrivals.clone();
+        };
+        // A rate of zero would never end.
+        let per_s = (reached_per_s.unwrap_or(0.0) * share.percent / 100.0).max(1e-3);
+        match share.poisson {
+            true => Arrivals::Poisson(per_s),
+            false => Arrivals::Constant(per_s),
+        }
+    }
+
+    /// What the engine is asked to do: this process's part. `reached_per_s` as for [`Self::arrivals`].
     pub fn job(&self, threads: usize, reached_per_s: Option<f64>) -> Job {
-        let (seed, rate_max) = (self.seed, f64::MAX);
-        let schedule = match &self.arrivals {
-            Arrivals::Closed => ScheduleKind::Closed,
-            Arrivals::Constant(per_s) => ScheduleKind::Constant { per_s: *per_s },
+        let Slice { number, count } = self.slice;
+        let part = |per_s: f64| per_s / count as f64;
+        let schedule = match self.arrivals(reached_per_s) {
+            Arrivals::Constant(per_s) => ScheduleKind::Constant { per_s: part(per_s) },
             Arrivals::Poisson(per_s) => ScheduleKind::Poisson {
-                per_s: *per_s,
-                seed,
+                per_s: part(per_s),
+                seed: self.seed,
             },
             Arrivals::Ramp(ramp) => ScheduleKind::Ramp {
-                from_per_s: ramp.from,
-                to_per_s: ramp.to,
+                from_per_s: part(ramp.from),
+                to_per_s: part(ramp.to),
                 over: ramp.over.0,
             },
-            Arrivals::Share(share) => {
-                let per_s =
-                    (reached_per_s.unwrap_or(0.0) * share.percent / 100.0).clamp(1e-3, rate_max);
-                if share.poisson {
-                    ScheduleKind::Poisson { per_s, seed }
-                } else {
-                    ScheduleKind::Constant { per_s }
-                }
-            }
+            Arrivals::Closed | Arrivals::Share(_) => ScheduleKind::Closed,
         };
+        let transactions = self
+            .end
+            .transactions
+            .map(|all| all / count + u64::from(number < all % count));
         Job {
             schedule,
             in_flight: self.users,
             threads: threads.clamp(1, self.users),
-            transactions: self.end.transactions,
+            transactions,
             duration: self.end.duration,
             timeout: self.timeout,
             start_at_ns: None,
             retries: Retries::default(),
             failures_in_a_row_max: Some(FAILURES_IN_A_ROW_MAX),
+        }
+    }
+
+    /// The phase, and the role where it has several, whose rate a share is of.
+    pub fn share_of(&self) -> Option<(&str, Option<&str>)> {
+        match &self.arrivals {
+            Arrivals::Share(share) => Some((&share.phase, share.role.as_deref())),
+            _ => None,
         }
     }
 }

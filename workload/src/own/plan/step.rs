@@ -9,7 +9,7 @@ use seekscope_client::request::Verb;
 
 use super::fields::{DOCUMENT_BYTES_MAX, Fields, length};
 use super::holes::{Scope, written, written_document};
-use super::{Records, indexes};
+use super::{Records, Slice, indexes};
 use crate::own::error::Fault;
 use crate::own::keys::Chooser;
 use crate::own::language::{Action, Find, FindOne, Insert, Keys, Load, Operation, Ordered, Update};
@@ -80,6 +80,7 @@ pub(super) struct Steps<'a, 'f> {
     pub(super) fields: &'a mut Fields<'f>,
     pub(super) records: &'a HashMap<String, Arc<Records>>,
     pub(super) documents: &'a HashMap<String, Arc<Shape>>,
+    pub(super) slice: Slice,
 }
 
 /// A step before it has its place among a role's operations.

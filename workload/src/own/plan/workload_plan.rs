@@ -43,6 +43,7 @@ impl Default for PlanOptions {
 pub struct Plan {
     pub name: String,
     pub description: String,
+    pub seed: u64,
     pub collections: Vec<CollectionPlan>,
     pub phases: Vec<PhasePlan>,
 }
@@ -118,6 +119,7 @@ impl Plan {
             fields: &mut fields,
             records: &records,
             documents: &documents,
+            slice: options.slice,
         };
         let phases = file.phases.iter().enumerate();
         let phases = phases
@@ -138,6 +140,7 @@ impl Plan {
         Ok(Self {
             name: file.name.clone(),
             description: file.description.clone(),
+            seed: file.seed,
             collections,
             phases,
         })

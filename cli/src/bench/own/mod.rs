@@ -1,0 +1,140 @@
+//! `seekscope bench run`, `print` and `sample`: workloads that users write.
+
+mod phases;
+mod text;
+
+pub use text::{print, sample};
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use seekscope_run::BenchMeasurement;
+use seekscope_workload::own::builtin::builtin;
+use seekscope_workload::own::plan::Slice;
+use seekscope_workload::own::{Plan, PlanOptions, Source};
+use seekscope_workload::ownership::DataSet;
+
+use super::ending::Demands;
+use super::results::Show;
+use super::stage::Stage;
+use super::{data, variants};
+use crate::args::RunArgs;
+use crate::environment::Environment;
+use crate::exit::Usage;
+
+use phases::Phases;
+
+/// Written by hand: more is a mistake.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs the command.
+pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
+    let text = text_of(&args.workload)?;
+    let options = PlanOptions {
+        scale: args.scale,
+        slice: slice(args),
+    };
+    let source = Source {
+        file: &args.workload,
+        text: &text,
+    };
+    let plan = Plan::parse(source, options).map_err(|error| Usage(error.to_string()))?;
+    if plan.phases.is_empty() {
+        return Err(Usage(format!("{} has no phases: nothing to run", args.workload)).into());
+    }
+    let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan, &text))?;
+    stage.session.document.seed = Some(plan.seed);
+    let worked = work(&mut stage, args, &plan, environment).await;
+    let demands = Demands {
+        allow_errors: args.allow_errors,
+        missed: Vec::new(),
+    };
+    stage.end(worked, &demands, &args.keep.output, Show::Tables)
+}
+
+/// A file's text, or that of a workload that comes with seekscope.
+fn text_of(workload: &str) -> Result<String> {
+    let path = Path::new(workload);
+    if let (false, Some(builtin)) = (path.exists(), builtin(workload)) {
+        return Ok(builtin.text.into());
+    }
+    let facts = std::fs::metadata(path).map_err(|error| {
+        let names = text::names().join(", ");
+        Usage(format!(
+            "{workload}: {error}; name a file, or one of {names}"
+        ))
+    })?;
+    if facts.len() > TEXT_BYTES_MAX {
+        return Err(Usage(format!("{workload} is larger than 1 MiB")).into());
+    }
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {workload}"))
+}
+
+fn slice(args: &RunArgs) -> Slice {
+    let (number, count) = args.clients.unwrap_or((1, 1));
+    Slice {
+        number: u64::from(number) - 1,
+        count: u64::from(count),
+    }
+}
+
+fn measurement(args: &RunArgs, plan: &Plan, text: &str) -> BenchMeasurement {
+    let mut settings = BTreeMap::from([
+        ("file".into(), args.workload.clone()),
+        // The whole of it: a run can be repeated from its records.
+        ("text".into(), text.into()),
+        ("scale".into(), args.scale.to_string()),
+    ]);
+    for (name, value) in &args.target.server_setting {
+        settings.insert(format!("server {name}"), value.clone());
+    }
+    BenchMeasurement {
+        workload: plan.name.clone(),
+        edition: "own".into(),
+        settings,
+        database: args.target.database.clone(),
+        client_number: args.clients,
+        ..BenchMeasurement::default()
+    }
+}
+
+async fn work(
+    stage: &mut Stage,
+    args: &RunArgs,
+    plan: &Plan,
+    environment: &Environment,
+) -> Result<()> {
+    let uri = args.target.uri.as_deref();
+    let mut targets = variants::open(stage, uri, &args.target, None, environment).await?;
+    let database = &args.target.database;
+    if let Some(target) = targets.first_mut() {
+        if args.target.cold
+            && let Some(limitation) = target.make_cold().await?
+        {
+            stage.limit(limitation);
+        }
+        let clients = args.clients.map_or(1, |(_, count)| count);
+        let wanted = data_set(plan);
+        data::begin_load(target, database, &wanted, clients).await?;
+        Phases { args, plan, target }.run(stage).await?;
+        data::end_load(target, database, &wanted.name).await?;
+        if args.target.drop {
+            data::drop_data(target, database, &wanted.name).await?;
+        }
+    }
+    variants::close(stage, targets, args.target.keep).await
+}
+
+fn data_set(plan: &Plan) -> DataSet {
+    let collections = plan
+        .collections
+        .iter()
+        .map(|collection| collection.name.clone());
+    let records = plan
+        .collections
+        .iter()
+        .map(|collection| collection.records())
+        .sum();
+    DataSet::new(&plan.name, collections.collect(), "own", records, plan.seed)
+}
