@@ -12,6 +12,7 @@ use seekscope_client::{Failure, FailureKind};
 use seekscope_workload::DataSet;
 use serde::{Deserialize, Serialize};
 
+use crate::document::KEY_COLUMN;
 use crate::session::{CqlSession, malformed};
 use crate::table::{Table, quoted};
 use crate::{CqlError, CqlTarget};
@@ -103,6 +104,22 @@ impl OwnedKeyspace {
         forgotten.map_err(failed())?;
         self.data_sets.retain(|d| d.name != name);
         Ok(())
+    }
+
+    /// Rows of a table; 0 where there is none.
+    pub async fn count(&self, table: &str) -> Result<u64, CqlError> {
+        let failed = || CqlError::request("counting rows");
+        let all = tables(&self.session).await.map_err(failed())?;
+        if !all.iter().any(|name| name == table) {
+            return Ok(0);
+        }
+        let place = format!(
+            "{}.{}",
+            quoted(&self.session.target.keyspace),
+            quoted(table)
+        );
+        let counted = self.session.count(&place, &quoted(KEY_COLUMN)).await;
+        counted.map_err(failed())
     }
 
     /// Drops the keyspace.

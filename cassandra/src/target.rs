@@ -7,6 +7,7 @@ use percent_encoding::percent_decode_str;
 use scylla::statement::Consistency;
 
 use crate::CqlError;
+use crate::session::{CqlSession, malformed};
 
 /// How such connection strings begin.
 pub const SCHEME: &str = "cql://";
@@ -87,6 +88,26 @@ impl CqlTarget {
     /// The consistency by its name in CQL.
     pub fn consistency_name(&self) -> String {
         self.consistency.to_string()
+    }
+
+    /// Connects, and asks the release that the server is of, e.g. "5.0.5".
+    pub async fn release(&self) -> Result<String, CqlError> {
+        let failed = || CqlError::request("connecting");
+        let session = CqlSession::connect(self).await.map_err(failed())?;
+        let asked = session.setup_rows("SELECT release_version FROM system.local", ());
+        let answer = asked.await.map_err(failed())?;
+        let row = answer.maybe_first_row::<(String,)>();
+        let row = row.map_err(|error| failed()(malformed(&error)))?;
+        Ok(row.map_or(String::new(), |(release,)| release))
+    }
+
+    /// Name and port where there is one contact point.
+    pub fn only_host(&self) -> Option<(&str, u16)> {
+        let [host] = self.hosts.as_slice() else {
+            return None;
+        };
+        let (name, port) = host.rsplit_once(':')?;
+        Some((name, port.parse().ok()?))
     }
 
     fn set(&mut self, option: &str) -> Result<(), String> {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use seekscope_cassandra::CqlError;
 use seekscope_client::{ClientError, Failure, FailureKind};
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
@@ -61,9 +62,13 @@ pub fn code_of(error: &anyhow::Error) -> ExitCode {
 }
 
 fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
-    if cause.is::<Usage>() || cause.is::<YcsbError>() {
+    if cause.is::<Usage>()
+        || cause.is::<YcsbError>()
+        || matches!(cause.downcast_ref(), Some(CqlError::Uri { .. }))
+    {
         Some(2)
     } else if cause.is::<ServerError>()
+        || cause.is::<CqlError>()
         || cause.is::<Elsewhere>()
         || cause.is::<LocalServerError>()
         || cause.downcast_ref().is_some_and(is_refusal)

@@ -5,7 +5,7 @@
 
 /// What stands in place of a secret.
 const HIDDEN: &str = "***";
-const SCHEMES: [&str; 2] = ["mongodb+srv://", "mongodb://"];
+const SCHEMES: [&str; 3] = ["mongodb+srv://", "mongodb://", "cql://"];
 /// Replacing every "a" in a text because the password is "a" would hide the text, not the password.
 const SECRET_MIN_BYTES: usize = 3;
 /// Bounds the work on absurd strings.

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
 use std::time::{Duration, Instant};
 
-const START_LIMIT: Duration = Duration::from_secs(300);
+const START_LIMIT: Duration = Duration::from_secs(900);
 const READY: &str = "Starting listening for CQL clients";
 /// What Cassandra 5 reaches into on Java 17.
 const OPENS: [&str; 17] = [

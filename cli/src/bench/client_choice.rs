@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use anyhow::Result;
+use seekscope_cassandra::{CqlFactory, CqlTarget};
 use seekscope_client::{ClientSpec, DriverTarget, Wanted};
 use seekscope_run::ClientKind;
 
+use super::target::is_cassandra;
 use crate::args::ClientName;
+use crate::exit::Usage;
 
 /// A client, and why it was chosen.
 #[derive(Debug, Clone)]
@@ -41,6 +44,9 @@ pub fn wanted(name: ClientName) -> Wanted {
 
 /// By the connection string; nothing is connected yet.
 pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
+    if is_cassandra(uri) {
+        return cassandra(uri, database, wanted);
+    }
     let choice = seekscope_client::choose(uri, database, wanted)?;
     let spec = match (choice.kind, choice.raw) {
         (ClientKind::Raw, Some(raw)) => ClientSpec::Raw(raw),
@@ -49,5 +55,17 @@ pub fn choose(uri: &str, database: &str, wanted: Wanted) -> Result<Chosen> {
     Ok(Chosen {
         spec,
         reason: choice.reason,
+    })
+}
+
+fn cassandra(uri: &str, keyspace: &str, wanted: Wanted) -> Result<Chosen> {
+    if wanted != Wanted::Auto {
+        let text = "--client is for MongoDB; Cassandra has a client of its own";
+        return Err(Usage(text.into()).into());
+    }
+    let factory = CqlFactory::new(CqlTarget::parse(uri, keyspace)?);
+    Ok(Chosen {
+        spec: ClientSpec::Async(Arc::new(factory)),
+        reason: "the connection string is Cassandra's".into(),
     })
 }

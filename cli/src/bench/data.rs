@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use mongodb::bson::{Bson, doc};
 use seekscope_client::EndReason;
 use seekscope_run::units::format_count;
-use seekscope_workload::ownership::{DataSet, OwnedDatabase};
-use seekscope_workload::{ExpectedData, VerificationOptions, verify};
+use seekscope_workload::ownership::DataSet;
+use seekscope_workload::{ExpectedData, VerificationOptions};
 
+use super::owned::Owned;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
 use crate::exit::Usage;
@@ -26,7 +26,7 @@ pub async fn begin_load(
     wanted: &DataSet,
     clients: u32,
 ) -> Result<()> {
-    let mut owned = OwnedDatabase::open(&target.server, database).await?;
+    let mut owned = Owned::open(target, database).await?;
     match owned.data_set(&wanted.name) {
         Some(earlier) if clients > 1 && earlier.loaded => {
             return Err(Usage(format!(
@@ -40,7 +40,7 @@ pub async fn begin_load(
         Some(_) => owned.drop_data_set(&wanted.name).await?,
         None => {}
     }
-    Ok(owned.record(wanted.clone()).await?)
+    owned.record(wanted.clone()).await
 }
 
 /// A load in which something failed is nothing to measure on.
@@ -60,13 +60,13 @@ pub fn ensure_complete(stage: &mut Stage, done: &StepDone) -> Result<()> {
 
 /// Notes that everything is loaded.
 pub async fn end_load(target: &Target, database: &str, name: &str) -> Result<()> {
-    let mut owned = OwnedDatabase::open(&target.server, database).await?;
-    Ok(owned.set_loaded(name).await?)
+    let mut owned = Owned::open(target, database).await?;
+    owned.set_loaded(name).await
 }
 
 /// The data set that a run is to work on, if it is there and the right one.
 pub async fn find_loaded(target: &Target, database: &str, wanted: &DataSet) -> Result<DataSet> {
-    let owned = OwnedDatabase::open(&target.server, database).await?;
+    let owned = Owned::open(target, database).await?;
     let refused = |why: &str| {
         Usage(format!(
             "the database {database} {why}: load it first (--phase load, or both phases)"
@@ -106,14 +106,14 @@ fn difference(found: &DataSet, wanted: &DataSet) -> String {
 
 /// Notes how far the inserts of a run came.
 pub async fn advance(target: &Target, database: &str, name: &str, next: u64) -> Result<()> {
-    let mut owned = OwnedDatabase::open(&target.server, database).await?;
-    Ok(owned.advance(name, next).await?)
+    let mut owned = Owned::open(target, database).await?;
+    owned.advance(name, next).await
 }
 
 /// Drops the data set.
 pub async fn drop_data(target: &Target, database: &str, name: &str) -> Result<()> {
-    let mut owned = OwnedDatabase::open(&target.server, database).await?;
-    Ok(owned.drop_data_set(name).await?)
+    let mut owned = Owned::open(target, database).await?;
+    owned.drop_data_set(name).await
 }
 
 /// Counts and re-reads what a step left, and puts the result into its record.
@@ -132,7 +132,10 @@ pub async fn verify_step(
     };
     let found = {
         let _step = stage.progress.step("reading back what was acknowledged");
-        let verified = async { Ok(verify(&target.server, database, expected, &options).await?) };
+        let verified = async {
+            let owned = Owned::open(target, database).await?;
+            owned.verify(expected, &options).await
+        };
         stage.interruption.clone().or(verified).await?
     };
     if let Some(step) = stage.step_at(index) {
@@ -153,8 +156,9 @@ pub async fn await_documents(
     let _step = stage.progress.step("waiting for the other clients' loads");
     let end = tokio::time::Instant::now() + limit;
     let waiting = async {
+        let owned = Owned::open(target, database).await?;
         loop {
-            let found = self::count(target, database, collection).await?;
+            let found = owned.count(collection).await?;
             if found >= count {
                 return Ok(());
             }
@@ -174,17 +178,6 @@ pub async fn await_documents(
 
 /// How many documents the server says there are.
 pub async fn count(target: &Target, database: &str, collection: &str) -> Result<u64> {
-    let command = doc! { "count": collection };
-    let reply = target.server.command(database, command).await?;
-    let count = match reply.get("n") {
-        Some(Bson::Int32(n)) => u64::try_from(*n).ok(),
-        Some(Bson::Int64(n)) => u64::try_from(*n).ok(),
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "counts are whole and below 2^53"
-        )]
-        Some(Bson::Double(n)) if *n >= 0.0 => Some(*n as u64),
-        _ => None,
-    };
-    count.ok_or_else(|| anyhow!("the server's answer to `count` holds no number"))
+    let owned = Owned::open(target, database).await?;
+    owned.count(collection).await
 }

@@ -3,7 +3,6 @@
 use anyhow::{Result, anyhow};
 use seekscope_run::units::format_count;
 use seekscope_run::{BenchMeasurement, BenchStep, Outcome};
-use seekscope_server::ServerError;
 
 use super::results::{Results, Show};
 use super::stage::Stage;
@@ -197,8 +196,8 @@ fn broken_off(error: anyhow::Error) -> Judgement {
 }
 
 /// The server went away while it worked.
-pub fn server_gone(step: &str, error: ServerError) -> anyhow::Error {
-    anyhow::Error::new(error).context(format!("the server was lost during {step}"))
+pub fn server_gone(step: &str, error: anyhow::Error) -> anyhow::Error {
+    error.context(format!("the server was lost during {step}"))
 }
 
 #[cfg(test)]

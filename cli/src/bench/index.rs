@@ -153,7 +153,7 @@ impl Bench<'_> {
             let step = stage.progress.counted("loading", docs);
             let namespace = Namespace::new(database, COLLECTION)?;
             let documents = self.documents.clone();
-            IndexLab::prepare(&target.server, &namespace, documents, docs, &|done| {
+            IndexLab::prepare(target.server()?, &namespace, documents, docs, &|done| {
                 step.at(done)
             })
             .await?
@@ -161,7 +161,7 @@ impl Bench<'_> {
         data::end_load(target, database, DATA_SET).await?;
         let quiet = {
             let _step = stage.progress.step("waiting until the server is quiet");
-            quiesce(&target.server, target.facts.pid, QUIET_LIMIT).await
+            quiesce(target.server()?, target.facts.pid, QUIET_LIMIT).await
         };
         quiet
             .into_iter()
@@ -173,7 +173,7 @@ impl Bench<'_> {
     }
 
     async fn limit_memory(&self, stage: &mut Stage, target: &Target) -> Option<MemoryLimit> {
-        match MemoryLimit::set(&target.server, self.args.memory_mb?).await {
+        match MemoryLimit::set(target.server().ok()?, self.args.memory_mb?).await {
             Ok(limit) => Some(limit),
             Err(error) => {
                 stage.limit(Limitation {

@@ -8,6 +8,7 @@ mod index;
 mod interruption;
 mod objective;
 mod own;
+mod owned;
 mod private_server;
 mod results;
 mod rounds;

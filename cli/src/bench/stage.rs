@@ -17,8 +17,6 @@ use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workl
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
 
-use seekscope_server::ProcFs;
-use seekscope_server::sampling::Sampler;
 use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinHandle;
 
@@ -256,8 +254,7 @@ impl Stage {
             .device
             .as_ref()
             .map(|d| d.device.clone());
-        let pid = target.facts.pid;
-        let mut sampler = Sampler::new(&target.server, &ProcFs::host(), pid, device.as_deref());
+        let mut sampler = target.sampler(device.as_deref());
         Ok(tokio::spawn(async move {
             // A run directory that cannot be written is noticed by those who write what was measured.
             let _ = sampler.every_second(|samples| writer.write(samples)).await;

@@ -5,17 +5,29 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use mongodb::bson::doc;
+use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_server::sampling::Sampler;
+use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts};
+use seekscope_workload::DEFAULT_DATABASE;
 use tokio::time::timeout;
 
 use super::private_server::PrivateServer;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
+use crate::exit::Usage;
 use crate::session::Session;
 
 /// A server that is stopped or frozen must not stop us.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// What is asked beside the measured requests.
+#[derive(Debug)]
+enum Peer {
+    MongoDb(Server),
+    /// Without the keyspace that a command names.
+    Cassandra(CqlTarget),
+}
 
 /// A server that answers.
 #[derive(Debug)]
@@ -24,7 +36,7 @@ pub struct Target {
     pub variant: String,
     /// With credentials: for clients only.
     pub uri: String,
-    pub server: Server,
+    peer: Peer,
     pub facts: TargetFacts,
     /// What it would not say about itself.
     pub missing: Vec<Limitation>,
@@ -57,6 +69,9 @@ impl Target {
         pid: Option<u32>,
         local: Option<PrivateServer>,
     ) -> Result<Self> {
+        if is_cassandra(&uri) {
+            return cassandra(uri, variant, pid).await;
+        }
         let server = Server::connect(&uri).await?;
         let known = server.facts(&ProcFs::host()).await;
         let mut facts = TargetFacts {
@@ -67,11 +82,38 @@ impl Target {
         Ok(Self {
             variant: variant.into(),
             uri,
-            server,
+            peer: Peer::MongoDb(server),
             facts,
             missing: known.missing,
             local,
         })
+    }
+
+    /// What speaks MongoDB's protocol; an error for Cassandra.
+    pub fn server(&self) -> Result<&Server> {
+        match &self.peer {
+            Peer::MongoDb(server) => Ok(server),
+            Peer::Cassandra(_) => {
+                Err(Usage("Cassandra can be asked for `bench ycsb` only".into()).into())
+            }
+        }
+    }
+
+    /// The cluster and its keyspace, if it is Cassandra: the connection string's, else this.
+    pub fn cassandra(&self, keyspace: &str) -> Result<Option<CqlTarget>> {
+        match &self.peer {
+            Peer::MongoDb(_) => Ok(None),
+            Peer::Cassandra(_) => Ok(Some(CqlTarget::parse(&self.uri, keyspace)?)),
+        }
+    }
+
+    /// Counters of its process, its host and, where it has such, of its own.
+    pub fn sampler(&self, device: Option<&str>) -> Sampler {
+        let (proc_fs, pid) = (ProcFs::host(), self.facts.pid);
+        match &self.peer {
+            Peer::MongoDb(server) => Sampler::new(server, &proc_fs, pid, device),
+            Peer::Cassandra(_) => Sampler::of_host(&proc_fs, pid, device),
+        }
     }
 
     /// A step's name, unique in the run where `what` is: with the variant and the repetition where
@@ -95,21 +137,29 @@ impl Target {
     /// What the collections take, from the server's statistics; `None` where it tells nothing.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        let asked = storage_facts(&self.server, database, &names);
+        let asked = storage_facts(self.server().ok()?, database, &names);
         let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
         Some(facts)
     }
 
     /// Does it still answer?
-    pub async fn ping(&self) -> std::result::Result<(), ServerError> {
-        let asked = self.server.command("admin", doc! { "ping": 1 });
-        match timeout(ANSWER_LIMIT, asked).await {
-            Ok(answered) => answered.map(|_| ()),
-            Err(_) => Err(ServerError::Unreachable {
-                uri: self.server.shown_uri(),
-                why: format!("no answer within {ANSWER_LIMIT:?}"),
-            }),
-        }
+    pub async fn ping(&self) -> Result<()> {
+        let asked = async {
+            match &self.peer {
+                Peer::MongoDb(server) => {
+                    server.command("admin", doc! { "ping": 1 }).await?;
+                }
+                Peer::Cassandra(target) => {
+                    target.release().await?;
+                }
+            }
+            anyhow::Ok(())
+        };
+        let late = || ServerError::Unreachable {
+            uri: self.facts.uri.clone(),
+            why: format!("no answer within {ANSWER_LIMIT:?}"),
+        };
+        timeout(ANSWER_LIMIT, asked).await.map_err(|_| late())?
     }
 
     /// The disk under its data, where that is on this host.
@@ -125,8 +175,9 @@ impl Target {
         };
         let state = local.restart_cold().await?;
         self.uri = local.uri().unwrap_or_default();
-        self.server = Server::connect(&self.uri).await?;
-        self.facts.pid = self.server.facts(&ProcFs::host()).await.target.pid;
+        let server = Server::connect(&self.uri).await?;
+        self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+        self.peer = Peer::MongoDb(server);
         Ok(match state {
             CacheState::Cold { .. } => None,
             CacheState::AsFound { why } => Some(Limitation {
@@ -150,6 +201,36 @@ impl Target {
             kept: keep.then(|| local.keep()),
         })
     }
+}
+
+/// Is it Cassandra's connection string?
+pub fn is_cassandra(uri: &str) -> bool {
+    uri.starts_with(seekscope_cassandra::target::SCHEME)
+}
+
+async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Target> {
+    let target = CqlTarget::parse(&uri, DEFAULT_DATABASE)?;
+    let version = target.release().await?;
+    let proc_fs = ProcFs::host();
+    let listener = |(host, port): (&str, u16)| {
+        let address = local_address(host)?;
+        proc_fs.listener(port, Some(address)).ok()?
+    };
+    let facts = TargetFacts {
+        uri: target.to_string(),
+        version,
+        product: "Cassandra".into(),
+        pid: pid.or_else(|| target.only_host().and_then(listener)),
+        ..TargetFacts::default()
+    };
+    Ok(Target {
+        variant: variant.into(),
+        uri,
+        peer: Peer::Cassandra(target),
+        facts,
+        missing: Vec::new(),
+        local: None,
+    })
 }
 
 /// What is left of a target.

@@ -23,7 +23,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Sampler {
     host: HostCounters,
-    status: ServerStatus,
+    /// `None` for a server that is not MongoDB's kind.
+    status: Option<ServerStatus>,
 }
 
 impl Sampler {
@@ -32,7 +33,15 @@ impl Sampler {
     pub fn new(server: &Server, proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
         Self {
             host: HostCounters::new(proc_fs, pid, device),
-            status: ServerStatus::new(server),
+            status: Some(ServerStatus::new(server)),
+        }
+    }
+
+    /// For a server of which only its process is asked, as in [`Self::new`].
+    pub fn of_host(proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
+        Self {
+            host: HostCounters::new(proc_fs, pid, device),
+            status: None,
         }
     }
 
@@ -41,7 +50,9 @@ impl Sampler {
     pub async fn sample(&mut self) -> Vec<CounterSample> {
         let mut rows = Rows::now();
         self.host.read(&mut rows);
-        self.status.read(&mut rows).await;
+        if let Some(status) = &mut self.status {
+            status.read(&mut rows).await;
+        }
         rows.samples
     }
 

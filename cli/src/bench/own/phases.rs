@@ -72,7 +72,7 @@ impl Phases<'_> {
     async fn command(&self, stage: &Stage, command: mongodb::bson::Document) -> Result<()> {
         let _step = stage.progress.step("building indexes");
         let database = &self.args.target.database;
-        let sent = async { Ok(self.target.server.command(database, command).await?) };
+        let sent = async { Ok(self.target.server()?.command(database, command).await?) };
         stage.interruption.or(sent).await?;
         Ok(())
     }
