@@ -1,5 +1,5 @@
 //! `seekscope compare`: runs of the same command side by side. It knows layouts ([`layout`]) and
-//! benchmarks ([`bench`]); a further kind of run gets a module of its own here.
+//! benchmarks ([`mod@bench`]); a further kind of run gets a module of its own here.
 
 mod bench;
 mod layout;

@@ -14,6 +14,7 @@ mod doctor;
 mod environment;
 mod exit;
 mod layout;
+mod merge;
 mod mongoperf_command;
 mod output;
 mod process_title;
@@ -59,7 +60,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             runtime()?.block_on(bench::run(&args, &environment, arguments))
         }
-        Command::Merge(_) => Ok(()),
+        Command::Merge(args) => merge::run(&args, arguments),
         Command::Disk(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             runtime()?.block_on(disk::run(&args, &environment, arguments))

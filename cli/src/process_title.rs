@@ -4,9 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use seekscope_server::redact_uri;
-
-use crate::doctor::may_hold_secrets;
+use crate::doctor::redacted_argument;
 
 /// Overwrites the arguments that carry credentials, in the memory that `/proc/PID/cmdline` shows.
 /// Call while there is one thread and after the arguments were parsed.
@@ -27,10 +25,9 @@ pub fn hide_credentials() {
 /// the memory cannot change.
 fn overwrite(argument: &mut [u8]) {
     let text = OsStr::from_bytes(argument).to_string_lossy().into_owned();
-    let redacted = redact_uri(&text);
-    if !may_hold_secrets(&text) || redacted == text {
+    let Some(redacted) = redacted_argument(&text).filter(|redacted| *redacted != text) else {
         return;
-    }
+    };
     let shown = redacted.into_bytes();
     for (i, byte) in argument.iter_mut().enumerate() {
         *byte = shown.get(i).copied().unwrap_or(b' ');

@@ -80,7 +80,7 @@ pub fn run(
             text: "at least one thread and one operation in flight are needed".into(),
         });
     }
-    descriptors::check(job)?;
+    descriptors::check(client, job)?;
     let shared = Arc::new(Shared::new(workload, job)?);
     let is_open_loop = shared.is_open_loop();
     let work = Work {

@@ -139,6 +139,8 @@ pub(crate) enum Claim {
     Now,
     /// Start at this offset, which may be past or to come.
     At(u64),
+    /// Nothing comes before the time is over, which is at this offset.
+    Idle(u64),
     /// No more.
     Over(EndReason),
 }
@@ -190,7 +192,7 @@ impl Schedule {
             None => Claim::Now,
             Some(None) => return Claim::Over(EndReason::Done),
             Some(Some(at_ns)) if at_ns >= self.duration_ns => {
-                return Claim::Over(EndReason::Time);
+                return Claim::Idle(self.duration_ns);
             }
             Some(Some(at_ns)) => Claim::At(at_ns),
         };

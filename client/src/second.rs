@@ -15,6 +15,8 @@ pub struct Second {
     pub duration_ns: u64,
     /// One for each of the workload's operations, in its order.
     pub operations: Vec<OperationSecond>,
+    /// Transactions that ended well; a request that belongs to none is one by itself.
+    pub transactions: u64,
     /// Mean number of operations in flight.
     pub in_flight: f64,
     /// Operations of a schedule that were due but not sent at the end of the second; 0 without one.

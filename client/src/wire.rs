@@ -14,8 +14,3 @@ pub(crate) mod socket;
 pub mod target;
 
 pub use target::RawTarget;
-
-/// For the fuzzer: reads a reply as if it answered `request_id`, and says whether it was accepted.
-pub fn reads_as_reply(bytes: &[u8], request_id: i32) -> bool {
-    reply::read(bytes, request_id).is_ok()
-}

@@ -171,8 +171,9 @@ pub struct StorageFacts {
     /// Bytes of the data files.
     pub storage_bytes: u64,
     pub index_bytes: u64,
-    /// What the data files in the server's directory take on its disk, whatever database they hold;
-    /// logs left out. `None` where they cannot be seen.
+    /// What the tables in the directory of a server of our own take on its disk, once it has ended and
+    /// everything is in them; logs left out. `None` of other servers, whose directories hold other data
+    /// too.
     pub directory_bytes: Option<u64>,
 }
 

@@ -7,33 +7,23 @@
 //!
 //! [HdrHistogram]: https://github.com/HdrHistogram/HdrHistogram
 
-use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::interval_log::{
-    IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, LogIteratorError, Tag,
-};
-use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+use hdrhistogram::serialization::V2DeflateSerializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 
 use crate::lines::append_lines;
-use crate::{RunDirectory, RunError, latency_histogram};
+use crate::{RunDirectory, RunError};
 
-const LATENCIES: &str = "latency.hlog";
+pub(crate) const LATENCIES: &str = "latency.hlog";
 /// The column names that the format's other writers put before the first interval.
 const LEGEND: &[u8] =
     b"\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n";
 const RESPONSE: &str = ":response";
-/// More than any histogram of 64-bit values with five digits takes when inflated.
-const INFLATED_BYTES_MAX: u64 = 64 << 20;
-/// Longer lines are none of ours.
-const LINE_BYTES_MAX: u64 = 64 << 20;
 
 /// The tag of a step's operation: `step:operation`.
 ///
@@ -162,137 +152,6 @@ impl RunDirectory {
         header.extend_from_slice(LEGEND);
         Ok(header)
     }
-
-    /// The distribution of each tag over the whole run, in ns; empty when none was recorded. A
-    /// torn last line is ignored; any other line that cannot be read is an error.
-    pub fn latency_histograms(&self) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
-        self.latency_histograms_where(0, |_| true)
-    }
-
-    /// The same of the intervals that `keep` wants, beginning at a [`LatencyLogWriter::position`].
-    pub fn latency_histograms_where(
-        &self,
-        position: u64,
-        keep: impl Fn(&LatencyInterval) -> bool,
-    ) -> Result<BTreeMap<String, Histogram<u64>>, RunError> {
-        let mut merged: BTreeMap<String, Histogram<u64>> = BTreeMap::new();
-        self.for_each_latency(position, |interval| {
-            if !keep(&interval) {
-                return Ok(());
-            }
-            let sum = merged.entry(interval.tag).or_insert_with(|| {
-                let mut empty = latency_histogram();
-                empty.auto(true);
-                empty
-            });
-            sum.add(interval.histogram).map_err(|e| e.to_string())
-        })?;
-        Ok(merged)
-    }
-
-    /// Hands over each interval in the order in which they were recorded, one in memory at a time. An
-    /// error of `each` says what is wrong with the interval.
-    pub fn for_each_latency(
-        &self,
-        position: u64,
-        mut each: impl FnMut(LatencyInterval) -> Result<(), String>,
-    ) -> Result<(), RunError> {
-        let path = self.path().join(LATENCIES);
-        let file = match File::open(&path) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
-            other => other.map_err(RunError::io("open", &path))?,
-        };
-        let mut reader = BufReader::new(file);
-        let sought = reader.seek(SeekFrom::Start(position));
-        sought.map_err(RunError::io("read", &path))?;
-        let (mut line, mut at) = (Vec::new(), position);
-        loop {
-            line.clear();
-            let length = reader
-                .by_ref()
-                .take(LINE_BYTES_MAX)
-                .read_until(b'\n', &mut line);
-            let length = length.map_err(RunError::io("read", &path))?;
-            if line.last() != Some(&b'\n') {
-                // The end, or a torn last line.
-                return match u64::try_from(length) {
-                    Ok(LINE_BYTES_MAX) => {
-                        Err(RunError::damaged(&path)(format!("no line at byte {at}")))
-                    }
-                    _ => Ok(()),
-                };
-            }
-            if let Some(interval) = interval_of_line(&line, at).map_err(RunError::damaged(&path))? {
-                let (tag, start) = (interval.tag.clone(), interval.start);
-                each(interval)
-                    .map_err(|e| RunError::damaged(&path)(format!("{tag} at {start:?}: {e}")))?;
-            }
-            at += length as u64;
-        }
-    }
-}
-
-/// One interval of one tag.
-#[derive(Debug)]
-pub struct LatencyInterval {
-    pub tag: String,
-    /// Since the start of the run; whole milliseconds, as the format has them.
-    pub start: Duration,
-    pub duration: Duration,
-    /// ns.
-    pub histogram: Histogram<u64>,
-}
-
-/// `None` for a line that is no interval. The text says what is wrong and, as far as known, where.
-fn interval_of_line(line: &[u8], at: u64) -> Result<Option<LatencyInterval>, String> {
-    for entry in IntervalLogIterator::new(line) {
-        let interval = match entry {
-            Ok(LogEntry::Interval(interval)) => interval,
-            Ok(LogEntry::StartTime(_) | LogEntry::BaseTime(_)) => continue,
-            Err(LogIteratorError::ParseError { offset }) => {
-                return Err(format!("no interval at byte {}", at + offset as u64));
-            }
-        };
-        let (tag, start) = (
-            interval.tag().map_or("", |tag| tag.as_str()),
-            interval.start_timestamp(),
-        );
-        return match decode(interval.encoded_histogram()) {
-            Ok(histogram) => Ok(Some(LatencyInterval {
-                tag: tag.to_string(),
-                start,
-                duration: interval.duration(),
-                histogram,
-            })),
-            Err(error) => Err(format!("{tag} at {start:?}: {error}")),
-        };
-    }
-    Ok(None)
-}
-
-/// The library would reserve as many bytes as the header claims, so the payload is inflated here,
-/// within bounds, and handed over in the uncompressed form that the library reads as well.
-fn decode(encoded: &str) -> Result<Histogram<u64>, String> {
-    /// Magic number and length of the compressed form; the uncompressed one's length field.
-    const OUTER_HEADER_BYTES: usize = 8;
-    const HEADER_BYTES: usize = 40;
-    let compressed = BASE64.decode(encoded).map_err(|e| e.to_string())?;
-    let payload = compressed.get(OUTER_HEADER_BYTES..).ok_or("too short")?;
-    let mut inflated = Vec::new();
-    ZlibDecoder::new(payload)
-        .take(INFLATED_BYTES_MAX)
-        .read_to_end(&mut inflated)
-        .map_err(|e| e.to_string())?;
-    let claimed = match inflated.get(4..8) {
-        Some(&[a, b, c, d]) => u32::from_be_bytes([a, b, c, d]),
-        _ => return Err("too short".into()),
-    };
-    if u64::from(claimed) > inflated.len().saturating_sub(HEADER_BYTES) as u64 {
-        return Err("shorter than its header says".into());
-    }
-    Deserializer::new()
-        .deserialize(&mut &inflated[..])
-        .map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -325,28 +184,6 @@ mod tests {
         }
         for foreign in ["", "a", "a%:b", "a%f", "%ff:b", "a%+1:b"] {
             assert_eq!(parse_tag(foreign), None, "{foreign}");
-        }
-    }
-
-    #[test]
-    fn claims_of_a_hostile_payload_are_checked() {
-        let payload = |claimed: u32| {
-            let mut inner = vec![0x1c, 0x84, 0x93, 0x13];
-            inner.extend(claimed.to_be_bytes());
-            inner.resize(48, 0);
-            let mut outer = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0];
-            let mut deflated =
-                flate2::write::ZlibEncoder::new(&mut outer, flate2::Compression::fast());
-            deflated.write_all(&inner).unwrap();
-            deflated.finish().unwrap();
-            BASE64.encode(outer)
-        };
-        assert_eq!(
-            decode(&payload(u32::MAX)).unwrap_err(),
-            "shorter than its header says"
-        );
-        for bad in [payload(8), "AAAA".into(), "!".into(), String::new()] {
-            assert!(decode(&bad).is_err());
         }
     }
 }

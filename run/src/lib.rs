@@ -24,6 +24,7 @@ mod io_spool;
 mod kernel_files;
 pub mod latency;
 pub mod latency_log;
+pub mod latency_log_reader;
 pub mod layout;
 mod lines;
 pub mod mounts;
@@ -60,8 +61,9 @@ pub use interval::Interval;
 pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{
-    LatencyInterval, LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,
+    LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,
 };
+pub use latency_log_reader::{LatencyInterval, LatencyIntervals};
 pub use layout::{
     DataState, DeviceExtents, LayoutFile, LayoutMeasurement, LayoutMoment, LeafRecord, NameSource,
     OrderDecay, PredictedScan, ScanOrder,

@@ -134,7 +134,7 @@ impl Server {
     /// Sorts an error of the driver, without credentials. `command` says what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
         let (uri, command) = (self.shown_uri(), command.to_string());
-        let why = redact_text(&error.to_string(), &self.uri);
+        let why = redact_text(&said(error), &self.uri);
         match error.kind.as_ref() {
             ErrorKind::Command(e) if e.code == UNAUTHORIZED => {
                 ServerError::NotAuthorised { uri, command }
@@ -234,5 +234,14 @@ impl Server {
             "the server is on another host".into(),
             "run seekscope on the server's host",
         ))
+    }
+}
+
+/// What an error says to people: the driver's own text of a refused command holds the whole reply as
+/// bytes.
+fn said(error: &mongodb::error::Error) -> String {
+    match error.kind.as_ref() {
+        ErrorKind::Command(e) => format!("{} ({} {})", e.message, e.code, e.code_name),
+        _ => error.to_string(),
     }
 }

@@ -205,7 +205,7 @@ pub(crate) fn mixed(value: u64) -> u64 {
 }
 
 /// Printable ASCII without quotation marks, eight characters per number drawn: 64 values from '0' on.
-fn fill_random(bytes: &mut [u8], random: &mut SplitMix64) {
+pub(crate) fn fill_random(bytes: &mut [u8], random: &mut SplitMix64) {
     let mut draw =
         || ((random.next_u64() & 0x3F3F_3F3F_3F3F_3F3F) + 0x3030_3030_3030_3030).to_le_bytes();
     let mut chunks = bytes.chunks_exact_mut(8);

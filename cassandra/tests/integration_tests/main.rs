@@ -10,3 +10,4 @@ mod cassandra_server;
 
 mod ownership;
 mod requests;
+mod ycsb;

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use super::OutputArgs;
 use super::bench_common::{BenchTargetArgs, KeepArgs, SendArgs, VersusArgs};
 use super::bench_index::IndexArgs;
-use super::bench_schema::SchemaArgs;
 use super::bench_own::{PrintArgs, RunArgs, SampleArgs};
+use super::bench_schema::SchemaArgs;
 use super::bench_values::parse_setting;
 
 /// Measure what a server can do: YCSB, sysbench-mongodb, index builds, schemas, your own workload

@@ -104,7 +104,11 @@ impl SchemaArgs {
         };
         let series = self.series.unwrap_or(series);
         // A divisor: no series is left out.
-        let metrics = if series.is_multiple_of(METRICS) { METRICS } else { 1 };
+        let metrics = if series.is_multiple_of(METRICS) {
+            METRICS
+        } else {
+            1
+        };
         SampleOptions {
             seed: self.seed,
             metrics,

@@ -3,8 +3,8 @@
 mod bench;
 mod bench_common;
 mod bench_index;
-mod bench_schema;
 mod bench_own;
+mod bench_schema;
 mod bench_values;
 mod disk;
 mod layout;
@@ -21,9 +21,11 @@ pub use bench::{
 };
 pub use bench_common::{BenchTargetArgs, ClientName, KeepArgs, SendArgs, VersusArgs, WarmUpName};
 pub use bench_index::{IndexArgs, IndexDataName};
-pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
 pub use bench_own::{PrintArgs, RunArgs, SampleArgs};
-pub use bench_values::{ArrivalsName, LatencyLimit, Slo, StartAt};
+pub use bench_schema::{BUCKET_SAMPLES, SchemaArgs};
+#[cfg(test)]
+pub use bench_values::parse_slo;
+pub use bench_values::{ArrivalsName, Slo, StartAt};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,

@@ -154,29 +154,15 @@ pub async fn await_documents(
     let end = tokio::time::Instant::now() + limit;
     let waiting = async {
         loop {
-            let reply = target
-                .server
-                .command(database, doc! { "count": collection })
-                .await?;
-            let found = reply.get("n").and_then(|n| match n {
-                Bson::Int32(n) => u64::try_from(*n).ok(),
-                Bson::Int64(n) => u64::try_from(*n).ok(),
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    reason = "counts are whole and below 2^53"
-                )]
-                #[expect(clippy::cast_sign_loss, reason = "filtered")]
-                Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
-                _ => None,
-            });
-            if found.is_some_and(|found| found >= count) {
+            let found = self::count(target, database, collection).await?;
+            if found >= count {
                 return Ok(());
             }
             if tokio::time::Instant::now() > end {
                 anyhow::bail!(
                     "after {limit:?} the collection {collection} holds {} of {} documents: did all \
                      clients start?",
-                    format_count(found.unwrap_or(0)),
+                    format_count(found),
                     format_count(count)
                 );
             }
@@ -184,4 +170,21 @@ pub async fn await_documents(
         }
     };
     stage.interruption.or(waiting).await
+}
+
+/// How many documents the server says there are.
+pub async fn count(target: &Target, database: &str, collection: &str) -> Result<u64> {
+    let command = doc! { "count": collection };
+    let reply = target.server.command(database, command).await?;
+    let count = match reply.get("n") {
+        Some(Bson::Int32(n)) => u64::try_from(*n).ok(),
+        Some(Bson::Int64(n)) => u64::try_from(*n).ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "counts are whole and below 2^53"
+        )]
+        Some(Bson::Double(n)) if *n >= 0.0 => Some(*n as u64),
+        _ => None,
+    };
+    count.ok_or_else(|| anyhow!("the server's answer to `count` holds no number"))
 }

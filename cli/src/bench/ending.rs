@@ -108,9 +108,15 @@ fn unverified(step: &BenchStep) -> Option<String> {
 
 /// Indexes that are not whole, and ways of storing samples that lost some.
 fn wrong(measurement: &BenchMeasurement) -> Option<String> {
-    let build = measurement.index_builds.iter().find(|b| b.verified == Some(false));
+    let build = measurement
+        .index_builds
+        .iter()
+        .find(|b| b.verified == Some(false));
     if let Some(build) = build {
-        return Some(format!("the index {} does not hold a key for each document", build.kind));
+        return Some(format!(
+            "the index {} does not hold a key for each document",
+            build.kind
+        ));
     }
     let shape = measurement.shapes.iter().find(|s| s.wrong_answers > 0)?;
     Some(format!(
@@ -234,7 +240,8 @@ mod tests {
 
     #[test]
     fn wrong_answers_are_not_results() {
-        let judged = |measurement: &BenchMeasurement| judge(measurement, &Demands::default()).outcome;
+        let judged =
+            |measurement: &BenchMeasurement| judge(measurement, &Demands::default()).outcome;
         let mut measurement = BenchMeasurement::default();
         measurement.shapes.push(SchemaShape::default());
         measurement.index_builds.push(BenchIndexBuild::default());

@@ -172,8 +172,8 @@ pub struct Throughput {
 }
 
 /// Over the seconds that count.
-pub fn throughput(kinds: &[Operation], seconds: &[SecondTotals]) -> Throughput {
-    let done = |second: &SecondTotals| transactions_done(kinds, second);
+pub fn throughput(seconds: &[SecondTotals]) -> Throughput {
+    let done = |second: &SecondTotals| second.transactions;
     let time_ns: u64 = seconds.iter().map(|s| s.duration_ns).sum();
     let total: u64 = seconds.iter().map(done).sum();
     Throughput {
@@ -182,26 +182,19 @@ pub fn throughput(kinds: &[Operation], seconds: &[SecondTotals]) -> Throughput {
     }
 }
 
-fn transactions_done(kinds: &[Operation], second: &SecondTotals) -> u64 {
-    requests_where(kinds, second, |o| o.done)
-}
-
-/// Requests that were answered or failed.
+/// Requests that were answered or failed. Transactions only sum up requests that are counted by
+/// themselves, where there are any.
 pub fn requests(kinds: &[Operation], seconds: &[SecondTotals]) -> u64 {
-    let of_second = |second| requests_where(kinds, second, |o| o.done + o.errors);
-    seconds.iter().map(of_second).sum()
-}
-
-/// Transactions only sum up requests that are counted by themselves, where there are any.
-fn requests_where(
-    kinds: &[Operation],
-    second: &SecondTotals,
-    count: impl Fn(&OperationTotals) -> u64,
-) -> u64 {
     let all_are_transactions = kinds.iter().all(|kind| kind.is_transaction);
-    let of_kinds = kinds.iter().zip(&second.operations);
-    let counted = of_kinds.filter(|(kind, _)| all_are_transactions || !kind.is_transaction);
-    counted.map(|(_, operation)| count(operation)).sum()
+    let is_counted = |kind: &Operation| all_are_transactions || !kind.is_transaction;
+    let of_second = |second: &SecondTotals| -> u64 {
+        let counted = kinds
+            .iter()
+            .zip(&second.operations)
+            .filter(|(kind, _)| is_counted(kind));
+        counted.map(|(_, o)| o.done + o.errors).sum()
+    };
+    seconds.iter().map(of_second).sum()
 }
 
 /// p99 over all operations together: of response time in an open loop, else of service time. ns.
@@ -223,6 +216,7 @@ mod tests {
                 errors: 1,
                 ..OperationTotals::default()
             }],
+            transactions: *done,
             backlog: 0,
             client_cpu_ns: 0,
         };

@@ -42,22 +42,14 @@ pub fn misses(slo: &Slo, step: &BenchStep, response: &Histogram<u64>) -> Vec<Str
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use seekscope_run::{OperationResult, latency_histogram};
 
     use super::*;
-    use crate::args::LatencyLimit;
+    use crate::args::parse_slo;
 
     #[test]
     fn latencies_and_errors_are_held_against_it() {
-        let slo = Slo {
-            limits: vec![LatencyLimit {
-                quantile: 0.99,
-                limit: Duration::from_millis(20),
-            }],
-            errors_share: 0.0,
-        };
+        let slo = parse_slo("p99=20ms").unwrap();
         let step = |errors| BenchStep {
             operations: vec![OperationResult {
                 count: 100,

@@ -84,6 +84,11 @@ impl PrivateServer {
         self.running.as_ref().map(LocalServer::uri)
     }
 
+    /// Where its data are.
+    pub fn data_directory(&self) -> &Path {
+        &self.options.data_directory
+    }
+
     /// Stops it with a last checkpoint; says so if it did not end as it should.
     pub async fn stop(&mut self) -> Result<Option<Limitation>> {
         let Some(local) = self.running.take() else {
@@ -106,9 +111,8 @@ impl PrivateServer {
         Ok(evicted.state())
     }
 
-    /// Stops it and leaves its data in place; says where.
-    pub async fn keep(mut self) -> Result<std::path::PathBuf> {
-        self.stop().await?;
-        Ok(self.workspace.keep())
+    /// Leaves the data in place; says where. To be called once it is stopped.
+    pub fn keep(self) -> std::path::PathBuf {
+        self.workspace.keep()
     }
 }

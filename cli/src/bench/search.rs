@@ -9,6 +9,7 @@ use seekscope_run::units::format_ns;
 use seekscope_run::{BenchStep, LatencySummary, LoadPoint, Saturation};
 
 use super::objective::misses;
+use super::validity::CLIENT_LATE;
 use crate::args::Slo;
 
 const FACTOR: f64 = 2.0;
@@ -125,7 +126,12 @@ impl Search {
             return;
         };
         let mut missed = misses(slo, step, response);
-        missed.extend(step.invalid.clone());
+        // How late the client was is in the response time, which has met its limit.
+        let faults = step
+            .invalid
+            .iter()
+            .filter(|why| !why.starts_with(CLIENT_LATE));
+        missed.extend(faults.cloned());
         let has_passed = missed.is_empty();
         if probe.is_confirming {
             self.confirmed = has_passed.then(|| (per_s, step.name.clone()));
@@ -190,16 +196,10 @@ mod tests {
     use seekscope_run::{OperationResult, latency_histogram};
 
     use super::*;
-    use crate::args::LatencyLimit;
+    use crate::args::parse_slo;
 
     fn slo() -> Slo {
-        Slo {
-            limits: vec![LatencyLimit {
-                quantile: 0.99,
-                limit: Duration::from_millis(20),
-            }],
-            errors_share: 0.0,
-        }
+        parse_slo("p99=20ms").unwrap()
     }
 
     /// A server that answers in 1 ms up to `capacity`, and in a second beyond; long steps only up to

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
-use mongodb::bson::doc;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload};
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
@@ -206,7 +205,7 @@ impl Stage {
             .flatten()
             .find(|done| done.ended.reason == EndReason::Failing);
         if let Some(failing) = failing
-            && let Err(gone) = target.server.command("admin", doc! { "ping": 1 }).await
+            && let Err(gone) = target.ping().await
         {
             let name = self
                 .step_at(failing.index)
@@ -311,6 +310,11 @@ impl Stage {
             }
             worked = &mut work => Ok(worked?),
         }
+    }
+
+    /// Work that a signal may drop: questions to a server, which may hang.
+    pub async fn asking<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        self.interruption.or(work).await
     }
 
     /// Says something that the run could not do.

@@ -19,6 +19,8 @@ pub struct SecondTotals {
     pub duration_ns: u64,
     /// One for each operation of the workload, in its order.
     pub operations: Vec<OperationTotals>,
+    /// Transactions that ended well.
+    pub transactions: u64,
     pub backlog: u64,
     pub client_cpu_ns: u64,
 }
@@ -163,6 +165,7 @@ fn totals(second: &Second) -> SecondTotals {
         t_ns: second.t_ns,
         duration_ns: second.duration_ns,
         operations: operations.collect(),
+        transactions: second.transactions,
         backlog: second.backlog,
         client_cpu_ns: second.client_cpu_ns,
     }

@@ -76,7 +76,7 @@ pub fn summed_up(
         measured.warm_up_ended_ns,
     )?;
     let kinds = plan.workload.operations();
-    let throughput = figures::throughput(kinds, counted);
+    let throughput = figures::throughput(counted);
     let operations = figures::operations(&plan.name, kinds, counted, &histograms);
     let mut response = latency_histogram();
     response.auto(true);

@@ -11,7 +11,8 @@ use crate::output::run_document;
 
 /// The document printed by `--json`.
 pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    run_document("seekscope/bench/1", run, run_dir)
+    // `bench` and `merge`, which makes one run of several.
+    run_document(&format!("seekscope/{}/1", run.command), run, run_dir)
 }
 
 /// Builds the summary. The figures at its top are those of the runs; of the loads where nothing else
@@ -149,7 +150,8 @@ fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64
 }
 
 fn bytes_per_document(storage: &StorageFacts) -> Option<f64> {
-    let bytes = storage.storage_bytes + storage.index_bytes;
+    let said = storage.storage_bytes.saturating_add(storage.index_bytes);
+    let bytes = storage.directory_bytes.unwrap_or(said);
     (storage.documents > 0).then(|| bytes as f64 / storage.documents as f64)
 }
 

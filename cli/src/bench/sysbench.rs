@@ -144,7 +144,10 @@ impl Sysbench<'_> {
     /// Indexes, then documents, as the original.
     async fn load(&mut self, stage: &mut Stage, target: &Target) -> Result<()> {
         let database = self.args.target.database.clone();
-        data::begin_load(target, &database, &self.data_set(), 1).await?;
+        let wanted = self.data_set();
+        stage
+            .asking(data::begin_load(target, &database, &wanted, 1))
+            .await?;
         let batches =
             self.settings.loaded().div_ceil(self.settings.batch) * self.settings.collections;
         let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
@@ -234,7 +237,10 @@ impl Repeated for Sysbench<'_> {
         stretch: Stretch,
     ) -> Result<StepDone> {
         let database = self.args.target.database.clone();
-        data::find_loaded(target, &database, &self.data_set()).await?;
+        let wanted = self.data_set();
+        stage
+            .asking(data::find_loaded(target, &database, &wanted))
+            .await?;
         let run = SysbenchRun::new(self.settings.clone()).map_err(|e| Usage(e.to_string()))?;
         let transactions = self.args.transactions;
         let (job, arrivals) = self

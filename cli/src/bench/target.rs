@@ -1,15 +1,21 @@
 //! The server that a benchmark works on: somebody's, by its connection string, or one of our own.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
+use mongodb::bson::doc;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
-use seekscope_server::{ProcFs, Server, ServerUse, directory_bytes, storage_facts};
+use seekscope_server::{ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts};
+use tokio::time::timeout;
 
 use super::private_server::PrivateServer;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 use crate::session::Session;
+
+/// A server that is stopped or frozen must not stop us.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
 /// A server that answers.
 #[derive(Debug)]
@@ -89,12 +95,21 @@ impl Target {
     /// What the collections take, from the server's statistics; `None` where it tells nothing.
     pub async fn storage(&self, database: &str, collections: &[String]) -> Option<StorageFacts> {
         let names: Vec<&str> = collections.iter().map(String::as_str).collect();
-        let facts = storage_facts(&self.server, database, &names).await.ok()?;
-        let folder = self.facts.dbpath.as_deref().map(Path::new);
-        Some(StorageFacts {
-            directory_bytes: folder.and_then(directory_bytes),
-            ..facts
-        })
+        let asked = storage_facts(&self.server, database, &names);
+        let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
+        Some(facts)
+    }
+
+    /// Does it still answer?
+    pub async fn ping(&self) -> std::result::Result<(), ServerError> {
+        let asked = self.server.command("admin", doc! { "ping": 1 });
+        match timeout(ANSWER_LIMIT, asked).await {
+            Ok(answered) => answered.map(|_| ()),
+            Err(_) => Err(ServerError::Unreachable {
+                uri: self.server.shown_uri(),
+                why: format!("no answer within {ANSWER_LIMIT:?}"),
+            }),
+        }
     }
 
     /// The disk under its data, where that is on this host.
@@ -127,16 +142,12 @@ impl Target {
         let Some(mut local) = self.local else {
             return Ok(Closed::default());
         };
-        if keep {
-            let kept = local.keep().await?;
-            return Ok(Closed {
-                kept: Some(kept),
-                limitation: None,
-            });
-        }
+        // Only a server that has ended has brought everything to its files.
+        let limitation = local.stop().await?;
         Ok(Closed {
-            kept: None,
-            limitation: local.stop().await?,
+            limitation,
+            directory_bytes: directory_bytes(local.data_directory()),
+            kept: keep.then(|| local.keep()),
         })
     }
 }
@@ -147,6 +158,8 @@ pub struct Closed {
     /// The data of our own server.
     pub kept: Option<PathBuf>,
     pub limitation: Option<Limitation>,
+    /// What its tables take on the disk.
+    pub directory_bytes: Option<u64>,
 }
 
 /// Beside the run unless named: the data should lie on the disk that the user works on.

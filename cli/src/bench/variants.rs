@@ -1,6 +1,7 @@
 //! One server, or several that are measured in turn.
 
 use anyhow::Result;
+use seekscope_run::BenchMeasurement;
 use seekscope_server::redact_uri;
 
 use super::stage::Stage;
@@ -97,7 +98,9 @@ pub fn order(variants: usize, repetitions: u32) -> Vec<(usize, u32)> {
 /// Closes all of them; keeps the data of local servers if asked to.
 pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Result<()> {
     for target in targets {
+        let variant = target.variant.clone();
         let closed = target.close(keep).await?;
+        note_size(stage.measurement(), &variant, closed.directory_bytes);
         if let Some(limitation) = closed.limitation {
             stage.limit(limitation);
         }
@@ -107,6 +110,30 @@ pub async fn close(stage: &mut Stage, targets: Vec<Target>, keep: bool) -> Resul
         }
     }
     Ok(())
+}
+
+/// What the data took at the end is what they took after each step that left as many documents.
+fn note_size(measurement: &mut BenchMeasurement, variant: &str, directory_bytes: Option<u64>) {
+    let steps = || {
+        measurement
+            .steps
+            .iter()
+            .filter(|step| step.variant == variant)
+    };
+    let last = steps()
+        .filter_map(|step| step.storage_after.as_ref())
+        .next_back();
+    let Some(documents) = last.map(|facts| facts.documents) else {
+        return;
+    };
+    let of_variant = measurement
+        .steps
+        .iter_mut()
+        .filter(|step| step.variant == variant);
+    let facts = of_variant.filter_map(|step| step.storage_after.as_mut());
+    for facts in facts.filter(|facts| facts.documents == documents) {
+        facts.directory_bytes = directory_bytes;
+    }
 }
 
 #[cfg(test)]

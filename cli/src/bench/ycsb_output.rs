@@ -25,8 +25,13 @@ pub fn lines(directory: &RunDirectory, document: &RunDocument) -> Result<String,
 fn lines_of(step: &BenchStep, histograms: &BTreeMap<String, Histogram<u64>>) -> String {
     let empty = latency_histogram();
     let of_tag = |tag: &str| histograms.get(tag).unwrap_or(&empty);
-    let names: Vec<(String, String)> = step.operations.iter().flat_map(|operation| names(step, operation)).collect();
-    let errors: Vec<Vec<(String, u64)>> = names.iter().map(|(name, _)| errors(step, name)).collect();
+    let names: Vec<(String, String)> = step
+        .operations
+        .iter()
+        .flat_map(|operation| names(step, operation))
+        .collect();
+    let errors: Vec<Vec<(String, u64)>> =
+        names.iter().map(|(name, _)| errors(step, name)).collect();
     let operations: Vec<YcsbOperation<'_>> = names
         .iter()
         .zip(&errors)
@@ -56,13 +61,21 @@ fn names(step: &BenchStep, operation: &OperationResult) -> Vec<(String, String)>
 }
 
 fn errors(step: &BenchStep, name: &str) -> Vec<(String, u64)> {
-    let own = step.failures.iter().filter(|(operation, ..)| operation == name);
-    own.map(|(_, error, count, _)| (error.clone(), *count)).collect()
+    let own = step
+        .failures
+        .iter()
+        .filter(|(operation, ..)| operation == name);
+    own.map(|(_, error, count, _)| (error.clone(), *count))
+        .collect()
 }
 
 /// How many count towards the throughput: of a read-modify-write's parts, those that stood alone.
 fn counts(step: &BenchStep, name: &str, histograms: &BTreeMap<String, Histogram<u64>>) -> u64 {
-    let done = |name: &str| histograms.get(&tag_of(&step.name, name)).map_or(0, Histogram::len);
+    let done = |name: &str| {
+        histograms
+            .get(&tag_of(&step.name, name))
+            .map_or(0, Histogram::len)
+    };
     match name {
         _ if name.starts_with("Intended-") => 0,
         _ if PARTS.contains(&name) => done(name).saturating_sub(done(PAIR)),

@@ -23,6 +23,11 @@ const HOSTILE: &str = "READ\u{1b}[2J<script>window.hacked=1</script>";
 
 /// A run of one step with one operation in an open loop: `per_s` is kept up to 5 % of noise, half as much in
 /// the warm-up; half of the operations take less than `p50_us`.
+#[expect(
+    clippy::too_many_lines,
+    reason = "one record of every kind that a run has"
+)]
+#[expect(clippy::cast_possible_truncation, reason = "thousands")]
 fn make_run(folder: &Path, seed: u64, per_s: f64, p50_us: u64, workload: &str) {
     let mut document = RunDocument::begin("bench", vec!["bench".into(), "ycsb".into()]);
     let directory = RunDirectory::create(folder, &document).unwrap();

@@ -12,6 +12,8 @@
 )]
 
 mod analysis_sql;
+mod bench;
+mod bench_accidents;
 mod bench_compare;
 mod bench_labs;
 mod bench_own;
@@ -28,6 +30,7 @@ mod disk_survey;
 mod disk_unusual_places;
 mod existing_server;
 mod interruption;
+mod kubernetes;
 mod layout;
 mod layout_live;
 mod mongoperf;

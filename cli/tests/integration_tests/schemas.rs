@@ -8,6 +8,8 @@ pub fn assert_valid(name: &str, document: &Value) {
         "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
         "disk" => include_str!("../../../docs/schema/disk.schema.json"),
         "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),
+        "bench" => include_str!("../../../docs/schema/bench.schema.json"),
+        "merge" => include_str!("../../../docs/schema/merge.schema.json"),
         "trace" => include_str!("../../../docs/schema/trace.schema.json"),
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         "layout" => include_str!("../../../docs/schema/layout.schema.json"),

@@ -223,18 +223,24 @@ pub struct ForeignServer {
 
 impl ForeignServer {
     pub fn start(folder: &Path, cache: &str) -> Self {
-        Self::start_with(folder, cache, "")
+        Self::start_with(folder, cache, "", &[])
     }
 
     /// With WiredTiger's checkpoints as often as asked for; the server's own come once a minute.
     pub fn start_with_checkpoints(folder: &Path, cache: &str, every_s: u32) -> Self {
-        Self::start_with(folder, cache, &format!(",checkpoint=(wait={every_s})"))
+        Self::start_with(folder, cache, &format!(",checkpoint=(wait={every_s})"), &[])
     }
 
-    fn start_with(folder: &Path, cache: &str, wiredtiger: &str) -> Self {
+    /// With more on its command line.
+    pub fn start_with_arguments(folder: &Path, cache: &str, more: &[&str]) -> Self {
+        Self::start_with(folder, cache, "", more)
+    }
+
+    fn start_with(folder: &Path, cache: &str, wiredtiger: &str, more: &[&str]) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut child = Command::new(server_binary())
             .args(["--port", "0", "--host", "127.0.0.1", "--cache-size", cache])
+            .args(more)
             .arg("--storage-path")
             .arg(folder)
             // Without these it never ends an index build in a small cache.

@@ -107,6 +107,7 @@ impl<'a> Collector<'a> {
                 .zip(window.operations)
                 .map(|(id, second)| second.unwrap_or_else(|| empty_second(id, is_open_loop)))
                 .collect(),
+            transactions: window.transactions,
             in_flight: window.in_flight_ns as f64 / duration_ns.max(1) as f64,
             backlog: due.saturating_sub(begun),
             lag: window.lag.unwrap_or_else(latency_histogram),

@@ -4,41 +4,42 @@ use std::fs;
 
 use rustix::process::{Resource, getrlimit};
 
-use crate::{ClientError, Failure, FailureKind, Job};
+use crate::wire::socket::TOO_MANY_OPEN;
+use crate::{ClientError, ClientSpec, Failure, Job};
 
 /// What threads, timers and the collector's files may need beside connections.
 const SPARE: u64 = 32;
-/// A connection, and a timer where a library's client waits for a schedule.
-const PER_USER: u64 = 2;
 
-/// Refuses a job that would run out of file descriptors in the middle.
-pub(super) fn check(job: &Job) -> Result<(), ClientError> {
+/// Refuses a job that would run out of file descriptors in the middle. A virtual user has a connection
+/// and, on a library's client, a timer.
+pub(super) fn check(client: &ClientSpec, job: &Job) -> Result<(), ClientError> {
+    let per_user = match client {
+        ClientSpec::Raw(_) => 1,
+        ClientSpec::Async(_) => 2,
+    };
     let open = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count() as u64);
-    refuse_beyond(job, getrlimit(Resource::Nofile).current, open)
-}
-
-fn refuse_beyond(job: &Job, limit: Option<u64>, open: u64) -> Result<(), ClientError> {
-    let need = open + SPARE + job.in_flight as u64 * PER_USER;
-    match limit {
-        Some(limit) if limit < need => Err(ClientError::FileDescriptors {
-            limit,
-            need,
-            in_flight: job.in_flight,
-        }),
+    let need = open + SPARE + job.in_flight as u64 * per_user;
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < need => Err(too_few(job, limit, need)),
         _ => Ok(()),
     }
 }
 
-/// What a failure to connect at the start means for the whole.
+/// What a failure to connect at the start means for the whole: the limit may be reached all the same,
+/// as nobody knows what else this process opens.
 pub(super) fn start_error(job: &Job, failure: Failure) -> ClientError {
-    let limit = getrlimit(Resource::Nofile).current;
-    if failure.kind == FailureKind::Client && failure.name == "TooManyOpenFiles" {
-        let need = limit.unwrap_or(0) + job.in_flight as u64 * PER_USER;
-        return ClientError::FileDescriptors {
-            limit: limit.unwrap_or(u64::MAX),
-            need,
-            in_flight: job.in_flight,
-        };
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if failure.name == TOO_MANY_OPEN => {
+            too_few(job, limit, limit + SPARE + job.in_flight as u64)
+        }
+        _ => ClientError::Connect(failure),
     }
-    ClientError::Connect(failure)
+}
+
+fn too_few(job: &Job, limit: u64, need: u64) -> ClientError {
+    ClientError::FileDescriptors {
+        limit,
+        need,
+        in_flight: job.in_flight,
+    }
 }

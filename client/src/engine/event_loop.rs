@@ -170,7 +170,7 @@ impl<'a> EventLoop<'a> {
         let now_ns = monotonic_ns();
         let desk = self.desk;
         let slot = &mut self.slots[index];
-        if slot.not_before_ns > now_ns && !slot.user.is_busy() && !desk.shared.is_over() {
+        if slot.not_before_ns > now_ns && !desk.shared.is_over() {
             let until_ns = slot.not_before_ns;
             self.hold(index, until_ns);
             return;

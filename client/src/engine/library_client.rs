@@ -72,7 +72,7 @@ fn work_on(
     let collector = Collector::new(job, &shared, &recorders, each)?;
     let (working, finished) = channel();
     let (over, watched) = watch::channel(false);
-    let _entered = runtime.enter();
+    let entered = runtime.enter();
     for (index, (user, client)) in users.into_iter().zip(clients).enumerate() {
         let task = Task {
             user,
@@ -85,7 +85,8 @@ fn work_on(
         runtime.spawn(task.run(working.clone()));
     }
     runtime.spawn(announce_end(Arc::clone(&shared), over));
-    drop(working);
+    // The caller's function may enter a runtime of its own.
+    drop((entered, working));
     super::begin(&shared, job, stop)?;
     Ok(collector.run(&finished, stop))
 }

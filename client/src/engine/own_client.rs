@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use super::collector::Collector;
@@ -13,6 +13,7 @@ use super::{Work, descriptors};
 use crate::wire::RawTarget;
 use crate::wire::connection::Connection;
 use crate::wire::endpoint::Endpoint;
+use crate::wire::socket::LOOK_UP;
 use crate::{ClientError, Ended};
 
 pub(super) fn run(target: &RawTarget, work: Work<'_>) -> Result<Ended, ClientError> {
@@ -39,45 +40,61 @@ pub(super) fn run(target: &RawTarget, work: Work<'_>) -> Result<Ended, ClientErr
             let shared = &shared;
             scope.spawn(move || {
                 let event_loop = EventLoop::new(shared, recorder, slots);
-                work_in_thread(event_loop, shared, &connected, working);
+                work_in_thread(event_loop, shared, connected, working);
             });
         }
         drop((working, connected));
-        for connection in connections {
-            if let Err(error) = connection {
-                shared.stop();
-                return Err(match error {
-                    _ if stop.load(Ordering::Relaxed) => ClientError::Stopped,
-                    ClientError::Connect(failure) => descriptors::start_error(job, failure),
-                    other => other,
-                });
-            }
+        if let Err(error) = await_all(&connections, stop) {
+            shared.stop();
+            return Err(match error {
+                ClientError::Connect(failure) => descriptors::start_error(job, failure),
+                other => other,
+            });
         }
         super::begin(&shared, job, stop)?;
         Ok(collector.run(&finished, stop))
     })
 }
 
+/// Waits until every thread has told that it is connected.
+fn await_all(
+    connections: &Receiver<Result<(), ClientError>>,
+    stop: &AtomicBool,
+) -> Result<(), ClientError> {
+    loop {
+        match connections.recv_timeout(LOOK_UP) {
+            Ok(connected) => connected?,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                return Err(ClientError::Stopped);
+            }
+            Err(RecvTimeoutError::Timeout) => (),
+        }
+    }
+}
+
+/// `connected` is let go of when it has been told, `working` at the end.
 fn work_in_thread(
     event_loop: Result<EventLoop<'_>, ClientError>,
     shared: &Shared,
-    connected: &Sender<Result<(), ClientError>>,
+    connected: Sender<Result<(), ClientError>>,
     working: Sender<Infallible>,
 ) {
     let ready = event_loop.and_then(|mut event_loop| {
         event_loop.connect().map_err(ClientError::Connect)?;
         Ok(event_loop)
     });
-    match ready {
-        Ok(event_loop) => {
-            let _ = connected.send(Ok(()));
-            if shared.await_start().is_some() {
-                event_loop.run();
-            }
-        }
-        Err(error) => {
-            let _ = connected.send(Err(error));
-        }
+    let (event_loop, told) = match ready {
+        Ok(event_loop) => (Some(event_loop), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    // Nobody listens any more if another thread has failed.
+    let _ = connected.send(told);
+    drop(connected);
+    if let Some(event_loop) = event_loop
+        && shared.await_start().is_some()
+    {
+        event_loop.run();
     }
     drop(working);
 }

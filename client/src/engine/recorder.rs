@@ -67,6 +67,8 @@ pub(super) struct Recorder {
 pub(super) struct Window {
     /// By operation; `None` for those that did not end.
     pub(super) operations: Vec<Option<OperationSecond>>,
+    /// Transactions that ended well, also those that are not counted by themselves.
+    pub(super) transactions: u64,
     pub(super) lag: Option<Histogram<u64>>,
     /// Requests in flight, summed over time.
     pub(super) in_flight_ns: u64,
@@ -114,6 +116,10 @@ impl Recorder {
     pub(super) fn answered(&mut self, now_ns: u64) {
         self.integrate(now_ns);
         self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    pub(super) fn transaction_done(&mut self) {
+        self.window.transactions += 1;
     }
 
     /// How late a request went out, although its virtual user was free.
@@ -211,6 +217,7 @@ impl Window {
     /// Adds what another thread did in the same time.
     pub(super) fn add(&mut self, other: Self) {
         self.in_flight_ns += other.in_flight_ns;
+        self.transactions += other.transactions;
         add_histogram(&mut self.lag, other.lag);
         let count = self.operations.len().max(other.operations.len());
         self.operations.resize_with(count, || None);

@@ -79,20 +79,18 @@ impl Shared {
         self.started_ns.get().copied().unwrap_or(0)
     }
 
-    /// The next arrival, at a time of CLOCK_MONOTONIC; `None`: no more.
-    pub(super) fn claim(&self, now_ns: u64) -> Option<u64> {
-        if self.is_over() {
-            return None;
-        }
+    /// The next arrival; offsets are made times of CLOCK_MONOTONIC, and "now" is one of them.
+    pub(super) fn claim(&self, now_ns: u64) -> Claim {
         let started_ns = self.started_ns();
         match self.schedule.claim(now_ns.saturating_sub(started_ns)) {
-            Claim::Now => Some(now_ns),
-            Claim::At(offset_ns) => Some(started_ns.saturating_add(offset_ns)),
+            Claim::Now => Claim::At(now_ns),
+            Claim::At(offset_ns) => Claim::At(started_ns.saturating_add(offset_ns)),
+            Claim::Idle(offset_ns) => Claim::Idle(started_ns.saturating_add(offset_ns)),
             Claim::Over(reason) => {
                 if reason == EndReason::Time {
                     self.time_is_over.store(true, Ordering::Relaxed);
                 }
-                None
+                Claim::Over(reason)
             }
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::recorder::{Bad, Record, Recorder, Yield, lock};
 use super::shared::Shared;
 use crate::request::{Transaction, Verb};
+use crate::schedule::Claim;
 use crate::{Actor, Failure, FailureKind, OperationId, Reply, Request, Verdict};
 
 /// Where a virtual user takes its work from and leaves its counts.
@@ -108,8 +109,14 @@ impl VirtualUser {
         if desk.shared.is_over() {
             return Next::Over;
         }
-        let Some(arrival_ns) = self.arrival_ns.or_else(|| desk.shared.claim(now_ns)) else {
-            return Next::Over;
+        let arrival_ns = match self.arrival_ns {
+            Some(arrival_ns) => arrival_ns,
+            None => match desk.shared.claim(now_ns) {
+                Claim::Now => now_ns,
+                Claim::At(arrival_ns) => arrival_ns,
+                Claim::Idle(until_ns) => return Next::Wait(until_ns),
+                Claim::Over(_) => return Next::Over,
+            },
         };
         if arrival_ns > now_ns {
             self.arrival_ns = Some(arrival_ns);
@@ -259,9 +266,12 @@ impl VirtualUser {
         true
     }
 
-    /// Counts a transaction that is complete, if it counts by itself.
+    /// Counts a transaction that is complete, under a name if it counts by itself.
     fn finish(&mut self, desk: Desk<'_>) {
         let Some(open) = self.open.take() else { return };
+        if open.requests > 0 && open.failed.is_none() {
+            lock(desk.recorder).transaction_done();
+        }
         let counts = desk
             .shared
             .operations

@@ -164,7 +164,8 @@ fn time_and_count_end_what_is_given_out() {
         _ => None,
     });
     assert_eq!(given.count(), 100);
-    assert_eq!(schedule.claim(0), Claim::Over(EndReason::Time));
+    assert_eq!(schedule.claim(0), Claim::Idle(1_000_000_000));
+    assert_eq!(schedule.claim(1_000_000_000), Claim::Over(EndReason::Time));
 }
 
 #[test]

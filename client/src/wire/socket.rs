@@ -16,6 +16,9 @@ use crate::{Failure, FailureKind};
 /// A reader that waits in the kernel looks up this often, so that it sees when it is to stop.
 pub(crate) const LOOK_UP: Duration = Duration::from_millis(20);
 
+/// The name of failures for want of file descriptors.
+pub(crate) const TOO_MANY_OPEN: &str = "TooManyOpenFiles";
+
 /// Where a server listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
@@ -77,7 +80,7 @@ pub(crate) fn finish_connect(socket: &OwnedFd) -> Result<bool, Failure> {
 /// What a failed system call means for an operation.
 pub(crate) fn failure_of(errno: Errno, doing: &str) -> Failure {
     let (kind, name) = match errno {
-        Errno::MFILE | Errno::NFILE => (FailureKind::Client, "TooManyOpenFiles"),
+        Errno::MFILE | Errno::NFILE => (FailureKind::Client, TOO_MANY_OPEN),
         Errno::NOBUFS | Errno::NOMEM => (FailureKind::Client, "OutOfMemory"),
         Errno::ADDRNOTAVAIL => (FailureKind::Client, "NoFreePorts"),
         Errno::CONNREFUSED | Errno::NOENT => (FailureKind::Connection, "ConnectionRefused"),

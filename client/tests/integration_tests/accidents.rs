@@ -23,7 +23,9 @@ fn a_frozen_server_shows_in_response_times_and_everything_due_is_sent() {
         (outcome.ended.transactions, outcome.ended.backlog),
         (1000, 0)
     );
-    assert_eq!(outcome.done(0), 1000);
+    // Some servers reset the connections on which they were frozen.
+    assert_eq!(outcome.done(0) + outcome.errors(0), 1000);
+    assert!(outcome.errors(0) <= 8, "only what was in flight");
     let response = outcome.response();
     assert_eq!(response.len(), 1000);
     // About 400 were due while it was frozen.
@@ -50,8 +52,12 @@ fn in_a_closed_loop_only_what_was_in_flight_sees_the_frozen_server() {
         server.thaw();
     });
     let long = outcome.service().count_between(3 * SECOND_NS, u64::MAX);
-    assert_eq!(long, 4);
-    assert_eq!(outcome.done(0), outcome.ended.transactions);
+    // Some servers reset the connections on which they were frozen.
+    assert_eq!(long + outcome.errors(0), 4);
+    assert_eq!(
+        outcome.done(0) + outcome.errors(0),
+        outcome.ended.transactions
+    );
     let frozen = outcome.seconds.iter().filter(|s| s.operations[0].done == 0);
     assert!(
         frozen.count() >= 2,
@@ -101,7 +107,7 @@ fn a_server_that_is_restarted_is_found_again() {
     // Each arrival had its turn, and waited no shorter than the outage.
     assert_eq!(outcome.ended.transactions + outcome.ended.backlog, 1200);
     let counted = server_after.unwrap().count();
-    assert!(counted >= outcome.done(0));
+    // A killed server may have lost what it had not yet written to its journal.
     assert!(counted <= outcome.done(0) + outcome.ended.in_doubt);
 }
 
@@ -128,8 +134,9 @@ fn no_answer_in_time_is_a_failure_and_the_flag_ends_a_frozen_run() {
 #[test]
 fn stopping_does_not_wait_for_a_frozen_server() {
     let server = TestServer::start();
+    let workload = inserts();
     for in_flight in [1, 4] {
-        let outcome = run_beside(&server.raw(), &inserts(), &closed(in_flight), |stop| {
+        let outcome = run_beside(&server.raw(), &workload, &closed(in_flight), |stop| {
             sleep(0.5);
             server.freeze();
             sleep(0.5);

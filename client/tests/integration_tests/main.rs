@@ -9,6 +9,7 @@
 
 mod accidents;
 mod driver;
+mod libraries;
 mod loops;
 mod peer;
 mod peers;

@@ -313,37 +313,67 @@ fn quantile_estimate(
     let seconds: Vec<&LatencySecond> = (records.seconds(&step.name, operation, clock).iter())
         .filter(|second| second.counts_from(from_ns))
         .collect();
+    let counts = Cumulative::of(&seconds)?;
     // What decides how seconds hang together is how slow each was.
-    let slowness: Vec<f64> = seconds
-        .iter()
-        .map(|s| quantile_of(&[s], q).unwrap_or(0.0))
+    let slowness: Vec<f64> = (0..seconds.len())
+        .map(|i| counts.quantile(&[i], q).unwrap_or(0.0))
         .collect();
-    let mut drawn: Vec<&LatencySecond> = Vec::with_capacity(seconds.len());
     block_bootstrap(&slowness, SEED + side as u64, |indexes| {
-        drawn.clear();
-        drawn.extend(indexes.iter().map(|&i| seconds[i]));
-        quantile_of(&drawn, q).map(f64::ln)
+        counts.quantile(indexes, q).map(f64::ln)
     })
 }
 
-/// A quantile of seconds together, ns.
-fn quantile_of(seconds: &[&LatencySecond], q: f64) -> Option<f64> {
-    let highest = seconds
-        .iter()
-        .filter_map(|s| s.classes().last())
-        .map(|c| c.0)
-        .max()?;
-    let mut counts = vec![0u64; usize::from(highest) + 1];
-    for (class, count) in seconds.iter().flat_map(|s| s.classes()) {
-        counts[usize::from(*class)] += u64::from(*count);
+/// Seconds from which quantiles of any draw are read off without adding all of their classes up.
+struct Cumulative {
+    lowest: u16,
+    /// For each second, latencies in classes from the lowest up to each.
+    up_to: Vec<Vec<u64>>,
+}
+
+impl Cumulative {
+    /// `None` without any latency.
+    fn of(seconds: &[&LatencySecond]) -> Option<Self> {
+        let classes = || {
+            seconds
+                .iter()
+                .flat_map(|s| s.classes())
+                .map(|(class, _)| *class)
+        };
+        let (lowest, highest) = (classes().min()?, classes().max()?);
+        let of_second = |second: &&LatencySecond| {
+            let mut counts = vec![0; usize::from(highest - lowest) + 1];
+            for &(class, count) in second.classes() {
+                counts[usize::from(class - lowest)] = u64::from(count);
+            }
+            let mut sum = 0;
+            counts.iter_mut().for_each(|count| {
+                sum += *count;
+                *count = sum;
+            });
+            counts
+        };
+        Some(Self {
+            lowest,
+            up_to: seconds.iter().map(of_second).collect(),
+        })
     }
-    let wanted = q * counts.iter().sum::<u64>() as f64;
-    let mut seen = 0;
-    let class = counts.iter().position(|count| {
-        seen += count;
-        seen as f64 >= wanted
-    })?;
-    u16::try_from(class).ok().map(class_ns)
+
+    /// A quantile of the seconds with these indexes together, ns.
+    fn quantile(&self, indexes: &[usize], q: f64) -> Option<f64> {
+        let up_to = |class: usize| indexes.iter().map(|&i| self.up_to[i][class]).sum::<u64>();
+        let (mut low, mut high) = (0, self.up_to.first()?.len() - 1);
+        let all = up_to(high);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            if up_to(middle) as f64 >= q * all as f64 {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        let class = u16::try_from(low).ok()?.checked_add(self.lowest)?;
+        (all > 0).then(|| class_ns(class))
+    }
 }
 
 /// A figure before it is known how many there are.

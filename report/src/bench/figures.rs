@@ -43,9 +43,10 @@ pub(super) fn write_amplification(step: &BenchStep) -> Option<f64> {
     }
 }
 
-/// Data files and indexes.
+/// Data files and indexes: as they lie on the disk where that was seen, else as the server says.
 pub(super) fn disk_bytes(facts: &StorageFacts) -> u64 {
-    facts.storage_bytes.saturating_add(facts.index_bytes)
+    let said = facts.storage_bytes.saturating_add(facts.index_bytes);
+    facts.directory_bytes.unwrap_or(said)
 }
 
 /// [`disk_bytes`] for each document.

@@ -127,6 +127,18 @@ fn sizes(sides: &[Side<'_>]) -> Option<BarChart> {
         let values = facts.iter().map(|f| f.as_ref().map(|f| bytes(f) as f64));
         Line::numbered(index, label, values.collect())
     };
+    // Seen from outside, they are not told apart.
+    let is_seen =
+        |facts: &Option<StorageFacts>| facts.as_ref().is_none_or(|f| f.directory_bytes.is_some());
+    let on_disk = match facts.iter().all(is_seen) {
+        true => vec![series(0, "data and indexes", |f| {
+            f.directory_bytes.unwrap_or(0)
+        })],
+        false => vec![
+            series(0, "data files", |f| f.storage_bytes),
+            series(1, "indexes", |f| f.index_bytes),
+        ],
+    };
     facts.iter().any(Option::is_some).then(|| BarChart {
         id: SIZE.into(),
         y: Scale::Bytes,
@@ -134,9 +146,6 @@ fn sizes(sides: &[Side<'_>]) -> Option<BarChart> {
             .iter()
             .map(|side| crate::escape::visible(&side.label))
             .collect(),
-        series: vec![
-            series(0, "data files", |f| f.storage_bytes),
-            series(1, "indexes", |f| f.index_bytes),
-        ],
+        series: on_disk,
     })
 }

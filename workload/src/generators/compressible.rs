@@ -9,6 +9,8 @@
 
 use seekscope_stats::SplitMix64;
 
+use crate::sdu::fill_random;
+
 const CHUNK_BYTES: usize = 256;
 /// What a match costs LZ4: token, offset, the longer lengths.
 const MATCH_BYTES: f64 = 4.0;
@@ -83,18 +85,6 @@ pub fn tag_of(bytes: &[u8], digits: usize) -> Option<u64> {
 
 fn symbol(bits: u8) -> u8 {
     (bits & 63) + FIRST_SYMBOL
-}
-
-/// Eight symbols from each draw.
-fn fill_random(bytes: &mut [u8], random: &mut SplitMix64) {
-    let mut eight =
-        || ((random.next_u64() & 0x3F3F_3F3F_3F3F_3F3F) + 0x3030_3030_3030_3030).to_le_bytes();
-    let mut chunks = bytes.chunks_exact_mut(8);
-    for chunk in &mut chunks {
-        chunk.copy_from_slice(&eight());
-    }
-    let rest = chunks.into_remainder();
-    rest.copy_from_slice(&eight()[..rest.len()]);
 }
 
 #[cfg(test)]

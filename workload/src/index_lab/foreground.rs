@@ -68,6 +68,7 @@ mod tests {
             t_ns,
             duration_ns: SECOND_NS,
             operations: vec![operation],
+            transactions: 1,
             in_flight: 1.0,
             backlog: 0,
             lag: histogram(&[]),

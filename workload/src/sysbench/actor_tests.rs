@@ -13,6 +13,7 @@ use super::expected::expected;
 use super::settings::StepCounts;
 use super::{Era, Ids, SysbenchIndexes, SysbenchLoad, SysbenchRun, SysbenchSettings};
 use crate::verification::ExpectedData;
+use crate::ycsb::actor_tests::split;
 
 const PLACE: ActorPlace = ActorPlace { index: 0, count: 1 };
 
@@ -98,16 +99,6 @@ fn number(value: bson::RawBsonRef<'_>) -> i64 {
         .as_i64()
         .or_else(|| value.as_i32().map(i64::from))
         .unwrap()
-}
-
-fn split(mut bytes: &[u8]) -> Vec<RawDocumentBuf> {
-    let mut documents = Vec::new();
-    while !bytes.is_empty() {
-        let length = usize::try_from(i32::from_le_bytes(bytes[..4].try_into().unwrap())).unwrap();
-        documents.push(RawDocumentBuf::from_bytes(bytes[..length].to_vec()).unwrap());
-        bytes = &bytes[length..];
-    }
-    documents
 }
 
 fn settings(collections: u32, documents: u32) -> SysbenchSettings {

@@ -137,7 +137,8 @@ impl FakeServer {
     }
 }
 
-fn split(mut bytes: &[u8]) -> Vec<RawDocumentBuf> {
+/// Documents one after the other, apart.
+pub(crate) fn split(mut bytes: &[u8]) -> Vec<RawDocumentBuf> {
     let mut documents = Vec::new();
     while !bytes.is_empty() {
         let length = usize::try_from(i32::from_le_bytes(bytes[..4].try_into().unwrap())).unwrap();

@@ -25,7 +25,7 @@
 //! Read [`settings`] first, then [`rows`] (the data), [`mod@load`] and [`run`] (virtual users).
 
 #[cfg(test)]
-mod actor_tests;
+pub(crate) mod actor_tests;
 mod chooser;
 pub mod error;
 pub mod expected;

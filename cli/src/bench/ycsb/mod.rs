@@ -1,5 +1,6 @@
 //! `seekscope bench ycsb`: load and run, on one server or on several in turn.
 
+mod expected;
 mod plan;
 
 use std::collections::BTreeMap;
@@ -10,10 +11,12 @@ use anyhow::Result;
 use seekscope_client::Retries;
 use seekscope_run::units::format_count;
 use seekscope_run::{BenchMeasurement, Limitation};
+use seekscope_workload::ExpectedData;
 use seekscope_workload::ownership::DataSet;
 use seekscope_workload::ycsb::expected::YcsbExpected;
 use seekscope_workload::ycsb::{ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSettings};
 
+use self::expected::AfterGaps;
 use self::plan::{Letter, Part, Plan};
 use super::ending::Demands;
 use super::results::Show;
@@ -129,7 +132,10 @@ impl Ycsb<'_> {
                 Part::Run(letter) => {
                     let (send, duration) = (&self.args.send, self.plan.duration);
                     let rounds = Rounds::new(&letter.name, target, send, versus, duration);
-                    let mut repeated = LetterRun { ycsb: self, letter };
+                    let mut repeated = LetterRun {
+                        ycsb: self,
+                        letter: *letter,
+                    };
                     let missed = rounds.run(stage, &mut targets, &mut repeated).await?;
                     self.demands.missed.extend(missed);
                 }
@@ -152,7 +158,9 @@ impl Ycsb<'_> {
         let database = self.args.target.database.clone();
         let clients = u32::try_from(slice.count).unwrap_or(1);
         let wanted = data_set(&settings);
-        data::begin_load(target, &database, &wanted, clients).await?;
+        stage
+            .asking(data::begin_load(target, &database, &wanted, clients))
+            .await?;
         let load = YcsbLoad::new(&settings);
         let retries = Retries {
             count: settings.insert_retries,
@@ -207,11 +215,18 @@ impl Ycsb<'_> {
     ) -> Result<StepDone> {
         let database = self.args.target.database.clone();
         let mut settings = letter.settings.clone();
-        let found = data::find_loaded(target, &database, &data_set(&settings)).await?;
-        if found.next_insert > settings.record_count && self.inserts(&settings) {
+        let found = stage
+            .asking(data::find_loaded(target, &database, &data_set(&settings)))
+            .await?;
+        if found.next_insert > settings.record_count {
             settings.first_insert = settings.first_insert.max(found.next_insert);
-            stage.limit(inserted_before(&letter.name, target, &found));
+            if inserts(&settings) {
+                stage.limit(inserted_before(&letter.name, target, &found));
+            }
         }
+        let counted_before = stage
+            .asking(data::count(target, &database, &settings.table))
+            .await?;
         let run = YcsbRun::new(settings.clone(), self.slice())?;
         let sending = &mut self.plan.sending;
         let (job, arrivals) = sending.job_of(&stretch, self.plan.operations, settings.seed);
@@ -232,25 +247,30 @@ impl Ycsb<'_> {
             keep_seconds: None,
         };
         let stepped = stage.step(target, plan).await;
-        if let Some(highest) = run.highest_inserted() {
-            // Also of a step that was broken off: its keys are taken.
-            data::advance(target, &database, DATA_SET, highest + 1).await?;
-        }
+        // Also of a step that was broken off: its keys are taken.
+        let advanced = match run.highest_inserted() {
+            Some(highest) => data::advance(target, &database, DATA_SET, highest + 1).await,
+            None => Ok(()),
+        };
         let done = stepped?;
-        let expected = YcsbExpected::after_run(&run);
+        advanced?;
         let in_doubt = done.ended.in_doubt;
-        data::verify_step(stage, target, &database, done.index, &[&expected], in_doubt).await?;
+        let (whole, gaps);
+        let expected: &dyn ExpectedData = if counted_before == settings.first_insert {
+            whole = YcsbExpected::after_run(&run);
+            &whole
+        } else {
+            let is_alone = self.slice().count == 1;
+            gaps = AfterGaps::new(&settings, &run, is_alone.then_some(counted_before));
+            &gaps
+        };
+        data::verify_step(stage, target, &database, done.index, &[expected], in_doubt).await?;
         Ok(done)
     }
 
     fn slice(&self) -> ClientSlice {
         let (index, count) = self.plan.sending.slice;
         ClientSlice::new(index.into(), count.into()).unwrap_or_default()
-    }
-
-    fn inserts(&self, settings: &YcsbSettings) -> bool {
-        let [_, _, insert, ..] = settings.proportions;
-        insert > 0.0
     }
 }
 
@@ -271,6 +291,11 @@ impl Repeated for LetterRun<'_, '_> {
             .run_letter(stage, target, &self.letter, stretch)
             .await
     }
+}
+
+fn inserts(settings: &YcsbSettings) -> bool {
+    let [_, _, insert, ..] = settings.proportions;
+    insert > 0.0
 }
 
 /// What the documents are made of.

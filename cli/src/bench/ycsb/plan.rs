@@ -32,7 +32,7 @@ pub struct Letter {
 pub enum Part {
     /// Drops what is there and loads; under this name.
     Load(&'static str),
-    Run(Letter),
+    Run(Box<Letter>),
 }
 
 /// See the module.
@@ -66,6 +66,10 @@ impl Plan {
                 settings: settings(&properties, edition)?,
                 name,
             });
+        }
+        if args.send.clients.is_some_and(|(_, count)| count > 1) && all.len() > 1 {
+            let why = "several clients (--clients) run one workload at a time: name one";
+            return Err(Usage(why.into()).into());
         }
         let Some(first) = all.first().cloned() else {
             return Err(Usage("--workload names nothing".into()).into());
@@ -216,7 +220,7 @@ fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
         if is_all && loads && letter.name == "e" {
             parts.push(Part::Load("reload"));
         }
-        parts.push(Part::Run(letter));
+        parts.push(Part::Run(Box::new(letter)));
     }
     parts
 }

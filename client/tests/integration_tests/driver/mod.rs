@@ -1,5 +1,6 @@
 //! The official driver behind the trait of clients.
 
+mod engine;
 mod fixture;
 mod operations;
 mod refusals;

@@ -27,9 +27,9 @@ impl Source<'_> {
             let message = format!("the text is longer than {TEXT_BYTES_MAX} bytes");
             return Err(self.error(&Fault::new("", message)));
         }
-        let table = DeTable::parse(self.text).map_err(|error| self.from_toml(&error))?;
+        let table = DeTable::parse(self.text).map_err(|error| self.toml_error(&error))?;
         WorkloadFile::deserialize(toml::de::Deserializer::from(table))
-            .map_err(|error| self.from_toml(&error))
+            .map_err(|error| self.toml_error(&error))
     }
 
     /// A fault with its line: that of the field, or of what is nearest around it.
@@ -46,7 +46,7 @@ impl Source<'_> {
         }
     }
 
-    fn from_toml(&self, error: &toml::de::Error) -> OwnError {
+    fn toml_error(&self, error: &toml::de::Error) -> OwnError {
         let span = error.span().unwrap_or_default();
         let path = DeTable::parse(self.text)
             .map(|table| path_of(table.get_ref(), span.start))

@@ -313,7 +313,7 @@ pub(super) fn length(numbers: &Distribution, max: u64) -> Result<DrawnNumber, St
 
 fn string(text: &Text) -> Result<values::Text, String> {
     let filling = match (&text.alphabet, text.compressible) {
-        (None, Some(share)) => Filling::Compressible(Compressible::new(share.0)),
+        (None, Some(share)) => Filling::Compressible(Box::new(Compressible::new(share.0))),
         (Some(_), Some(_)) => return Err("alphabet and compressible exclude each other".into()),
         (alphabet, None) => Filling::alphabet(alphabet.as_deref().unwrap_or("alphanumeric"))?,
     };
@@ -325,7 +325,7 @@ fn string(text: &Text) -> Result<values::Text, String> {
 
 fn binary(bytes: &Bytes) -> Result<values::Bytes, String> {
     let filling = bytes.compressible.map_or(Filling::AnyByte, |share| {
-        Filling::Compressible(Compressible::new(share.0))
+        Filling::Compressible(Box::new(Compressible::new(share.0)))
     });
     Ok(values::Bytes {
         length: length(&bytes.length, DOCUMENT_BYTES_MAX)?,

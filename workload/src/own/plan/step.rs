@@ -12,7 +12,9 @@ use super::holes::{Scope, written, written_document};
 use super::{Records, Slice, indexes};
 use crate::own::error::Fault;
 use crate::own::keys::Chooser;
-use crate::own::language::{Action, Find, FindOne, Insert, Keys, Load, Operation, Ordered, Update};
+use crate::own::language::{
+    Action, Aggregate, Delete, Find, FindOne, Insert, Keys, Load, Operation, Ordered, Update,
+};
 use crate::own::values::{self, Entry, Shape, ShapeBuilder, Value};
 
 /// Most bytes of one insert; servers take messages of 48,000,000.
@@ -154,39 +156,11 @@ impl Steps<'_, '_> {
                 let must_find = update.filter.is_none() && !update.upsert;
                 (self.update(path, update, scope)?, must_find)
             }
-            Action::Delete(delete) => {
-                let q = self.filter(path, delete.filter.as_ref(), scope)?;
-                let limit = Bson::Int32(i32::from(!delete.many));
-                let statement = self.shape_of(vec![("q", q), ("limit", constant(limit, path)?)]);
-                let head = self.command(
-                    path,
-                    doc! { "delete": &delete.collection, "ordered": true },
-                    scope,
-                )?;
-                (
-                    StepAction::Statement {
-                        verb: Verb::Delete,
-                        head,
-                        statement,
-                    },
-                    delete.filter.is_none(),
-                )
-            }
-            Action::Aggregate(aggregate) => {
-                let pipeline = written(&aggregate.pipeline, &format!("{path}.pipeline"))?;
-                if !matches!(pipeline, Bson::Array(_)) {
-                    return Err(Fault::new(
-                        format!("{path}.pipeline"),
-                        "must be an array, or JSON text of one",
-                    ));
-                }
-                let command =
-                    doc! { "aggregate": &aggregate.collection, "pipeline": pipeline, "cursor": {} };
-                (
-                    body(Verb::Aggregate, self.command(path, command, scope)?),
-                    false,
-                )
-            }
+            Action::Delete(delete) => (self.delete(path, delete, scope)?, delete.filter.is_none()),
+            Action::Aggregate(aggregate) => (
+                body(Verb::Aggregate, self.aggregate(path, aggregate, scope)?),
+                false,
+            ),
             Action::Distinct(distinct) => {
                 let filter = match &distinct.filter {
                     Some(filter) => written_document(filter, &format!("{path}.filter"))?,
@@ -231,6 +205,40 @@ impl Steps<'_, '_> {
                 return Err(Fault::new(path, "a transaction cannot hold another"));
             }
         })
+    }
+
+    fn delete(
+        &mut self,
+        path: &str,
+        delete: &Delete,
+        scope: &Scope<'_>,
+    ) -> Result<StepAction, Fault> {
+        let q = self.filter(path, delete.filter.as_ref(), scope)?;
+        let limit = Bson::Int32(i32::from(!delete.many));
+        let statement = self.shape_of(vec![("q", q), ("limit", constant(limit, path)?)]);
+        let command = doc! { "delete": &delete.collection, "ordered": true };
+        Ok(StepAction::Statement {
+            verb: Verb::Delete,
+            head: self.command(path, command, scope)?,
+            statement,
+        })
+    }
+
+    fn aggregate(
+        &mut self,
+        path: &str,
+        aggregate: &Aggregate,
+        scope: &Scope<'_>,
+    ) -> Result<Shape, Fault> {
+        let path_of_pipeline = format!("{path}.pipeline");
+        let pipeline = written(&aggregate.pipeline, &path_of_pipeline)?;
+        if !matches!(pipeline, Bson::Array(_)) {
+            let why = "must be an array, or JSON text of one";
+            return Err(Fault::new(path_of_pipeline, why));
+        }
+        let command =
+            doc! { "aggregate": &aggregate.collection, "pipeline": pipeline, "cursor": {} };
+        self.command(path, command, scope)
     }
 
     fn command(

@@ -181,6 +181,10 @@ fn values_follow_from_seed_record_and_path_alone() {
 }
 
 #[test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "a table of mistakes and what is said of them"
+)]
 fn what_is_wrong_is_said_with_its_line() {
     let role = |inner: &str| {
         format!(

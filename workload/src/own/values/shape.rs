@@ -54,7 +54,7 @@ pub(crate) struct Shape {
 enum Part {
     /// Elements that are always the same.
     Static(Vec<u8>),
-    Drawn(Entry),
+    Drawn(Box<Entry>),
 }
 
 impl Shape {
@@ -104,11 +104,11 @@ pub(crate) struct ShapeBuilder {
 impl ShapeBuilder {
     pub(crate) fn add(&mut self, entry: Entry) {
         let Value::Constant { .. } = entry.value else {
-            self.parts.push(Part::Drawn(entry));
+            self.parts.push(Part::Drawn(Box::new(entry)));
             return;
         };
         if entry.absent > 0.0 {
-            self.parts.push(Part::Drawn(entry));
+            self.parts.push(Part::Drawn(Box::new(entry)));
             return;
         }
         self.writer.clear();

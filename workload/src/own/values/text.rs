@@ -19,7 +19,7 @@ pub(crate) struct Text {
 pub(crate) enum Filling {
     /// Characters, each as likely; ASCII, at least one.
     Alphabet(Box<[u8]>),
-    Compressible(Compressible),
+    Compressible(Box<Compressible>),
     /// All values of a byte: binary only.
     AnyByte,
 }

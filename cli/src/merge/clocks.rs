@@ -1,0 +1,85 @@
+//! Did the clients start together, and do their clocks agree?
+
+use anyhow::Result;
+use seekscope_run::Limitation;
+
+use super::clients::Client;
+
+/// Further apart, seconds of one client are laid on the wrong seconds of another.
+const APART_NS_MAX: u64 = 1_000_000_000;
+const CLOCKS_NS_MAX: f64 = 500e6;
+const UPTIME: &str = "uptimeMillis";
+
+/// What of a merged run is not to be relied on.
+pub fn limitations(clients: &[Client]) -> Result<Vec<Limitation>> {
+    let mut found: Vec<Limitation> = late_starts(clients).into_iter().collect();
+    found.extend(clocks_apart(clients)?);
+    Ok(found)
+}
+
+/// The step whose starts lie furthest apart.
+fn late_starts(clients: &[Client]) -> Option<Limitation> {
+    let merged = clients.first()?.document.started;
+    let spread = |index: usize| {
+        let starts = clients.iter().filter_map(|client| {
+            let step = client.bench.steps.get(index)?;
+            Some(client.on_clock(step.started_ns, merged))
+        });
+        let (least, most) = starts.fold((u64::MAX, 0), |(a, b), t| (a.min(t), b.max(t)));
+        most.saturating_sub(least)
+    };
+    let steps = &clients.first()?.bench.steps;
+    let (index, apart_ns) = (0..steps.len())
+        .map(|i| (i, spread(i)))
+        .max_by_key(|(_, ns)| *ns)?;
+    (apart_ns > APART_NS_MAX).then(|| Limitation {
+        what: format!(
+            "the clients did not do \"{}\" at the same time: they began {:.1} s apart",
+            steps[index].name,
+            apart_ns as f64 / 1e9
+        ),
+        why: "by their own clocks".into(),
+        remedy: "start all of them with the same --start-at, far enough ahead".into(),
+    })
+}
+
+/// Every client has asked the server for how long it has been up; from that and its own clock follows
+/// when the server started, which is the same moment for all.
+fn clocks_apart(clients: &[Client]) -> Result<Option<Limitation>> {
+    let mut starts_ms: Vec<(u32, f64)> = Vec::new();
+    for client in clients {
+        let started = client.document.started;
+        let counters = client.directory.counters()?;
+        let mut starts: Vec<f64> = counters
+            .iter()
+            .filter(|c| c.source == "serverStatus" && c.name == UPTIME)
+            .map(|c| {
+                let since_start_ns = c.t_ns as f64 - started.monotonic_ns as f64;
+                (started.realtime_ns as f64 + since_start_ns) / 1e6 - c.value
+            })
+            .collect();
+        // The quickest answer is the one that is delayed least.
+        starts.sort_by(f64::total_cmp);
+        if let Some(least) = starts.first() {
+            starts_ms.push((client.number, *least));
+        }
+    }
+    let by_time = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
+    let (Some(least), Some(most)) = (
+        starts_ms.iter().min_by(by_time),
+        starts_ms.iter().max_by(by_time),
+    ) else {
+        return Ok(None);
+    };
+    let apart_ms = most.1 - least.1;
+    Ok((apart_ms * 1e6 > CLOCKS_NS_MAX).then(|| Limitation {
+        what: format!(
+            "the clocks of clients {} and {} differ by {:.1} s",
+            least.0,
+            most.0,
+            apart_ms / 1e3
+        ),
+        why: "the server's uptime, by each client's clock, says so".into(),
+        remedy: "synchronise the clients' clocks (NTP); totals are right, seconds are not".into(),
+    }))
+}

@@ -1,0 +1,123 @@
+//! `seekscope merge`: the runs of clients that did one job together become one run.
+//!
+//! Clocks are brought together by wall-clock time; counts and distributions are added exactly.
+
+mod clients;
+mod clocks;
+mod seconds;
+mod steps;
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_run::{BenchMeasurement, Limitation, Outcome, RunDirectory, RunDocument};
+
+use self::clients::Client;
+use crate::args::MergeArgs;
+use crate::bench::{Results, Show};
+use crate::exit::{Inconsistent, Usage};
+use crate::progress::Progress;
+use crate::session::Session;
+
+/// Runs the command.
+pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
+    let progress = Progress::new(args.output.quiet);
+    let clients = clients::open(&args.runs)?;
+    clients::check_same_job(&clients)?;
+    let mut session = begin(&clients, arguments, &args.out)?;
+    for limitation in clocks::limitations(&clients)? {
+        session.limit(limitation);
+    }
+    seconds::merge(&clients, &session.directory, session.document.started)?;
+    seconds::merge_counters(&clients, &session.directory, session.document.started)?;
+    let measurement = measurement(&clients, session.document.started)?;
+    session.document.bench = Some(measurement);
+    let (outcome, reason) = outcome(&clients);
+    session.end(outcome, reason.clone())?;
+    let results = Results::derive(&mut session)?;
+    results.show(&session, &args.output, progress, Show::Tables)?;
+    match outcome {
+        Outcome::Ok => Ok(()),
+        Outcome::Invalid => Err(Inconsistent(reason.unwrap_or_default()).into()),
+        _ => Err(anyhow::anyhow!(reason.unwrap_or_default())),
+    }
+}
+
+/// The merged run begins when the first client did, by its clocks.
+fn begin(clients: &[Client], arguments: Vec<String>, out: &Path) -> Result<Session> {
+    let Some(first) = clients
+        .iter()
+        .min_by_key(|c| c.document.started.realtime_ns)
+    else {
+        return Err(Usage("no runs to merge".into()).into());
+    };
+    let mut document = RunDocument::begin("merge", arguments);
+    document.started = first.document.started;
+    document.seed = first.document.seed;
+    document.host.clone_from(&first.document.host);
+    document.device.clone_from(&first.document.device);
+    document.target.clone_from(&first.document.target);
+    for client in clients {
+        for limitation in &client.document.limitations {
+            crate::session::limit(&mut document, limitation.clone());
+        }
+    }
+    let missing = clients::missing_numbers(clients);
+    if !missing.is_empty() {
+        let numbers: Vec<String> = missing.iter().map(u32::to_string).collect();
+        let limitation = Limitation {
+            what: format!(
+                "the runs of clients {} are not among them",
+                numbers.join(", ")
+            ),
+            why: "they were not named".into(),
+            remedy: "name the runs of all clients".into(),
+        };
+        crate::session::limit(&mut document, limitation);
+    }
+    let directory = RunDirectory::create(out, &document)?;
+    Ok(Session::reopen(directory, document))
+}
+
+fn measurement(
+    clients: &[Client],
+    started: seekscope_run::ClockOffset,
+) -> Result<BenchMeasurement> {
+    let first = &clients[0].bench;
+    Ok(BenchMeasurement {
+        client_number: None,
+        merged_from: clients
+            .iter()
+            .map(|c| c.directory.path().display().to_string())
+            .collect(),
+        steps: steps::merge(clients, started)?,
+        ..first.clone()
+    })
+}
+
+/// The worst of all; a client that is missing makes the whole partial.
+fn outcome(clients: &[Client]) -> (Outcome, Option<String>) {
+    let rank = |outcome: Outcome| match outcome {
+        Outcome::Ok => 0,
+        Outcome::Partial => 1,
+        Outcome::Failed => 2,
+        Outcome::Invalid => 3,
+    };
+    let worst = clients
+        .iter()
+        .max_by_key(|client| rank(client.document.outcome));
+    match worst {
+        Some(client) if client.document.outcome != Outcome::Ok => {
+            let why = client.document.outcome_reason.clone().unwrap_or_default();
+            (
+                client.document.outcome,
+                Some(format!("client {}: {why}", client.number)),
+            )
+        }
+        _ if !clients::missing_numbers(clients).is_empty() => (
+            Outcome::Partial,
+            Some("runs of some clients are missing".into()),
+        ),
+        _ => (Outcome::Ok, None),
+    }
+}

@@ -1,0 +1,329 @@
+//! `seekscope bench` on real servers: what it measures, and what it leaves behind.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::schemas::assert_valid;
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, run_document, server_binary, stderr,
+};
+
+/// `seekscope bench ycsb` on a private local server, with its run in `out`.
+pub fn local(bench: &Bench, out: &str, more: &[&str]) -> Command {
+    let mut command = bench.seekscope(&["bench", "ycsb", "--out", out, "--cache", "64M"]);
+    command
+        .arg("--server-binary")
+        .arg(server_binary())
+        .args(more);
+    command
+}
+
+/// The same on somebody's server.
+pub fn on(bench: &Bench, server: &ForeignServer, out: &str, more: &[&str]) -> Command {
+    let mut command = bench.seekscope(&["bench", "ycsb", &server.uri, "--out", out]);
+    command.args(more);
+    command
+}
+
+fn operations<'a>(document: &'a Value, step: &str) -> Vec<&'a Value> {
+    let all = document["summary"]["operations"].as_array().unwrap().iter();
+    all.filter(|o| o["step"] == step).collect()
+}
+
+fn total(operations: &[&Value], field: &str) -> u64 {
+    operations.iter().map(|o| o[field].as_u64().unwrap()).sum()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_load_and_a_run_say_what_they_did() {
+    let bench = Bench::new();
+    let document = json(&mut local(
+        &bench,
+        "run",
+        &[
+            "--workload",
+            "a",
+            "--records",
+            "2000",
+            "--operations",
+            "4000",
+        ],
+    ));
+    assert_valid("bench", &document);
+    assert_eq!(document["outcome"], "ok");
+    let summary = &document["summary"];
+    assert_eq!(
+        (&summary["edition"], &summary["client"]),
+        (&"ycsb".into(), &"raw".into())
+    );
+    assert_eq!(total(&operations(&document, "load"), "count"), 2000);
+    assert_eq!(total(&operations(&document, "a"), "count"), 4000);
+    assert_eq!(total(&operations(&document, "a"), "errors"), 0);
+    assert!(summary["client_cpu_us_per_op"].as_f64().unwrap() > 0.0);
+    assert!(summary["server_cpu_us_per_op"].as_f64().unwrap() > 0.0);
+    assert_eq!(summary["storage"]["documents"], 2000);
+    for step in summary["steps"].as_array().unwrap() {
+        assert_eq!(step["verified"], true, "{step}");
+        assert_eq!(step["verification"]["counted"], 2000);
+    }
+    // What the records say agrees with what was counted.
+    let shown = json(&mut bench.seekscope(&["report", "run"]));
+    assert_eq!(shown["summary"], document["summary"]);
+    assert!(bench.path("run/report.html").exists() && bench.path("run/server.parquet").exists());
+    assert_eq!(bench.leftovers(&["run"]), Vec::<String>::new());
+}
+
+#[test]
+fn all_six_workloads_run_in_ycsbs_order() {
+    let bench = Bench::new();
+    let arguments = [
+        "--workload",
+        "all",
+        "--records",
+        "1000",
+        "--operations",
+        "1000",
+    ];
+    let document = json(&mut local(&bench, "run", &arguments));
+    assert_valid("bench", &document);
+    let steps = document["summary"]["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["load", "a", "b", "c", "f", "d", "reload", "e"]);
+    for step in steps {
+        assert!(step["failures"].as_array().unwrap().is_empty(), "{step}");
+        assert_eq!(step["verified"], true, "{step}");
+    }
+    let scans = operations(&document, "e");
+    assert!(
+        scans
+            .iter()
+            .any(|o| o["name"] == "SCAN" && o["documents"].as_u64() > Some(1000))
+    );
+}
+
+#[test]
+fn a_second_d_on_the_same_data_is_noticed() {
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64M");
+    let d = [
+        "--workload",
+        "d",
+        "--records",
+        "1000",
+        "--operations",
+        "2000",
+    ];
+    json(&mut on(&bench, &server, "first", &d));
+    let again = json(on(&bench, &server, "second", &d).args(["--phase", "run"]));
+    let limitations = again["limitations"].to_string();
+    assert!(
+        limitations.contains("did not begin on fresh data"),
+        "{limitations}"
+    );
+    assert!(
+        again["summary"]["steps"][0]["failures"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+    assert_eq!(again["summary"]["steps"][0]["verified"], true);
+}
+
+#[test]
+fn foreign_data_are_refused_and_untouched() {
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64M");
+    let count = |expected: u64| {
+        let script = "import sys, pymongo; print(pymongo.MongoClient(sys.argv[1]).shop.orders.count_documents({}))";
+        let found = crate::support::python(script, &[std::path::Path::new(&server.uri)]);
+        assert_eq!(found.trim(), expected.to_string());
+    };
+    let insert =
+        "import sys, pymongo; pymongo.MongoClient(sys.argv[1]).shop.orders.insert_one({'n': 1})";
+    crate::support::python(insert, &[std::path::Path::new(&server.uri)]);
+    let output = on(&bench, &server, "run", &["--database", "shop"])
+        .output()
+        .unwrap();
+    assert_fails(&output, 3, &["shop", "orders", "nothing was changed"]);
+    count(1);
+    let without_data = on(&bench, &server, "none", &["--phase", "run"])
+        .output()
+        .unwrap();
+    assert_fails(&without_data, 2, &["load it first"]);
+}
+
+#[test]
+fn ycsbs_lines_are_those_that_scripts_read() {
+    let bench = Bench::new();
+    let arguments = [
+        "-p",
+        "recordcount=500",
+        "-p",
+        "operationcount=1000",
+        "--workload",
+        "f",
+        "--ycsb-output",
+    ];
+    let output = local(&bench, "run", &arguments).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = stdout(&output);
+    for start in [
+        "[OVERALL], RunTime(ms), ",
+        "[OVERALL], Throughput(ops/sec), ",
+        "[INSERT], Return=OK, 500",
+        "[READ], Operations, 1000",
+        "[READ], 95thPercentileLatency(us), ",
+        "[READ-MODIFY-WRITE], AverageLatency(us), ",
+    ] {
+        assert!(
+            text.lines().any(|line| line.starts_with(start)),
+            "{start} is not in\n{text}"
+        );
+    }
+    let document = run_document(&bench.path("run"));
+    assert_eq!(document["bench"]["settings"]["recordcount"], "500");
+}
+
+#[test]
+fn secrets_in_properties_are_not_stored() {
+    let bench = Bench::new();
+    let uri = "mongodb.url=mongodb://anna:pa55word@127.0.0.1:1/?serverSelectionTimeoutMS=300";
+    let output = bench
+        .seekscope(&["bench", "ycsb", "--out", "run", "-p", uri])
+        .output()
+        .unwrap();
+    assert_fails(&output, 3, &["127.0.0.1:1"]);
+    let stored = std::fs::read_to_string(bench.path("run/run.json")).unwrap();
+    assert!(
+        stored.contains("mongodb.url=mongodb://") && !stored.contains("pa55word"),
+        "{stored}"
+    );
+    assert!(!stderr(&output).contains("pa55word"));
+}
+
+#[test]
+fn sysbench_counts_transactions_and_their_steps() {
+    let bench = Bench::new();
+    let mut command = bench.seekscope(&["bench", "sysbench", "--out", "run", "--cache", "64M"]);
+    command.arg("--server-binary").arg(server_binary());
+    command.args([
+        "--documents",
+        "1500",
+        "--collections",
+        "2",
+        "--transactions",
+        "60",
+    ]);
+    let document = json(&mut command);
+    assert_valid("bench", &document);
+    let run = operations(&document, "run");
+    let of = |name: &str| run.iter().find(|o| o["name"] == name).unwrap();
+    assert_eq!(of("transaction")["count"], 60);
+    assert_eq!(
+        run.iter().filter(|o| o["is_transaction"] == true).count(),
+        1
+    );
+    let requests: u64 = document["summary"]["steps"][2]["requests"]
+        .as_u64()
+        .unwrap();
+    assert_eq!(requests, 60 * 18);
+    assert_eq!(total(&operations(&document, "load"), "documents"), 3000);
+}
+
+#[test]
+fn settings_are_compared_in_turn() {
+    let bench = Bench::new();
+    let arguments = [
+        "--workload",
+        "c",
+        "--records",
+        "3000",
+        "--operations",
+        "1000",
+        "--pairs",
+        "2",
+        "--vs-config",
+        "block_compressor=none,zlib",
+    ];
+    let document = json(&mut local(&bench, "run", &arguments));
+    assert_valid("bench", &document);
+    let steps = document["summary"]["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        [
+            "load none",
+            "load zlib",
+            "c none 1",
+            "c zlib 1",
+            "c zlib 2",
+            "c none 2"
+        ]
+    );
+    assert!(
+        steps
+            .iter()
+            .all(|s| s["storage_after"]["directory_bytes"].as_u64() > Some(0))
+    );
+    let on_disk = |name: &str| {
+        let step = steps.iter().find(|s| s["name"] == name).unwrap();
+        step["storage_after"]["directory_bytes"].as_u64().unwrap()
+    };
+    assert!(on_disk("load zlib") < on_disk("load none"), "{steps:#?}");
+    assert_eq!(bench.leftovers(&["run"]), Vec::<String>::new());
+}
+
+#[test]
+fn two_clients_add_up() {
+    let bench = Bench::new();
+    let server = ForeignServer::start(&bench.path("data"), "64M");
+    let client = |number: u32| {
+        let of = format!("{number}/2");
+        on(
+            &bench,
+            &server,
+            &format!("client{number}"),
+            &[
+                "--workload",
+                "a",
+                "--records",
+                "2001",
+                "--operations",
+                "3001",
+                "--clients",
+                &of,
+                "--start-at",
+                "+6s",
+                "--quiet",
+            ],
+        )
+        .spawn()
+        .unwrap()
+    };
+    let children = [client(1), client(2)];
+    for mut child in children {
+        let status = crate::support::wait(&mut child, std::time::Duration::from_secs(120));
+        assert!(status.success(), "{status:?}");
+    }
+    let merged = json(&mut bench.seekscope(&["merge", "client1", "client2", "--out", "all"]));
+    assert_valid("merge", &merged);
+    assert_eq!(total(&operations(&merged, "load"), "count"), 2001);
+    assert_eq!(total(&operations(&merged, "a"), "count"), 3001);
+    let single: u64 = ["client1", "client2"]
+        .iter()
+        .map(|run| total(&operations(&run_document(&bench.path(run)), "a"), "count"))
+        .sum();
+    assert_eq!(single, 3001);
+    let shown = bench.seekscope(&["report", "all"]).output().unwrap();
+    assert!(shown.status.success(), "{}", stderr(&shown));
+    let twice = bench
+        .seekscope(&["merge", "client1", "client1", "--out", "twice"])
+        .output()
+        .unwrap();
+    assert!(!twice.status.success());
+}
