@@ -53,7 +53,13 @@ impl Scope<'_> {
         Ok(builder)
     }
 
-    fn value(&self, value: &Bson, path: &str, fields: &mut Fields<'_>) -> Result<Value, Fault> {
+    /// A value that may hold holes.
+    pub(super) fn value(
+        &self,
+        value: &Bson,
+        path: &str,
+        fields: &mut Fields<'_>,
+    ) -> Result<Value, Fault> {
         let literal = |value: Bson| constant(value).map_err(|why| Fault::new(path, why));
         match value {
             Bson::String(text) => match text.strip_prefix('@') {

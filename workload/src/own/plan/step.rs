@@ -422,10 +422,11 @@ impl Steps<'_, '_> {
             (Some(written_update), false, false) => {
                 let path = format!("{path}.update");
                 let value = written(written_update, &path)?;
-                let wrapped = scope.shape(&doc! { "u": value }, &path, self.fields)?;
-                wrapped
-                    .into_only_value()
-                    .ok_or_else(|| Fault::new(path, "must be a table or an array"))
+                let is_hole = value.as_str().is_some_and(|text| text.starts_with('@'));
+                if !is_hole && !matches!(value, Bson::Document(_) | Bson::Array(_)) {
+                    return Err(Fault::new(path, "must be a table or an array"));
+                }
+                scope.value(&value, &path, self.fields)
             }
             (None, true, false) => {
                 let mut parts = Vec::new();

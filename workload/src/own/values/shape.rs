@@ -81,15 +81,6 @@ impl Shape {
         }
     }
 
-    /// The value of a shape with one field that is drawn or a document.
-    pub(crate) fn into_only_value(self) -> Option<Value> {
-        let mut parts = self.parts;
-        match (parts.pop(), parts.is_empty()) {
-            (Some(Part::Drawn(entry)), true) => Some(entry.value),
-            _ => None,
-        }
-    }
-
     /// Most bytes that a document of this shape can take.
     pub(crate) fn bytes_max(&self) -> u64 {
         let parts = self.parts.iter().map(|part| match part {
