@@ -6,7 +6,7 @@
 //! differs in results too: inserts and updates are both upserts, so there are no duplicate keys and no
 //! missing ones, and a scan goes in the order of hashed keys.
 //!
-//! Read [`target`] first (where), then [`client`] (the engine's client), [`translate`] (requests as CQL)
+//! Read [`target`] first (where), then [`client`] (the engine's client), `translate` (requests as CQL)
 //! and [`keyspace`] (whose data is whose).
 
 pub mod client;

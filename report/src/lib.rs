@@ -3,7 +3,7 @@
 //! Works from a run's records alone. Of traced phases it computes no statistic of its own beyond
 //! reading quantiles off for a curve: what is shown is what `pattern` and the findings say. Of disk
 //! runs ([`disk`]) it compares the steps with one another, and says what follows. Of benchmarks
-//! ([`bench`]) it shows what their records say, and compares whole runs.
+//! ([`mod@bench`]) it shows what their records say, and compares whole runs.
 
 pub mod bench;
 mod comparison;

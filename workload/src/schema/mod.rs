@@ -2,7 +2,7 @@
 //!
 //! Read [`samples`] first (the data, a pure function of seed, series and time), then [`variant`] (the
 //! ways of storing them), [`statement`] and [`query`] (what a way writes and reads), [`bed`] (where),
-//! and [`lab`] (the measurement). [`experiments`] says what the figures mean.
+//! and [`lab`] (the measurement). [`mod@experiments`] says what the figures mean.
 
 pub mod bed;
 pub mod experiments;

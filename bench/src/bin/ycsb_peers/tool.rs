@@ -236,7 +236,7 @@ fn parse_seekscope(stdout: &str, operation: &str) -> Result<Said> {
     })
 }
 
-/// "[READ], 99thPercentileLatency(us), 151679".
+/// `[READ], 99thPercentileLatency(us), 151679`.
 fn parse_ycsb(work: &Work, ran: &Ran, operation: &str) -> Result<Said> {
     let value = |metric: &str, name: &str| {
         let start = format!("[{metric}], {name}, ");
