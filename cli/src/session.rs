@@ -101,6 +101,22 @@ impl Session {
         }
     }
 
+    /// Where data of our own lie: beside the run unless a folder was named, on the disk that the user
+    /// works on.
+    pub fn data_folder(&self, named: Option<&Path>) -> Result<PathBuf> {
+        match named {
+            Some(folder) => Ok(folder.canonicalize().with_context(|| {
+                format!("--data-dir {}: name an existing folder", folder.display())
+            })?),
+            None => Ok(self
+                .directory
+                .path()
+                .parent()
+                .unwrap_or(Path::new("/"))
+                .to_path_buf()),
+        }
+    }
+
     /// Saves what is known so far.
     pub fn save(&self) -> Result<()> {
         Ok(self.directory.save(&self.document)?)

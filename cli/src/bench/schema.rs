@@ -15,7 +15,6 @@ use super::ending::Demands;
 use super::private_server;
 use super::results::Show;
 use super::stage::Stage;
-use super::target::parent_folder;
 use crate::args::{BUCKET_SAMPLES, EmulatedDisk, SchemaArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -159,7 +158,9 @@ impl<'a> Lab<'a> {
     }
 
     async fn private_bed(&self, stage: &mut Stage, environment: &Environment) -> Result<Bed> {
-        let parent = parent_folder(&stage.session, &self.args.target)?;
+        let parent = stage
+            .session
+            .data_folder(self.args.target.data_dir.as_deref())?;
         let device = DeviceFacts::of_path(Path::new("/"), &parent)
             .with_context(|| format!("cannot look at {}", parent.display()))?;
         let mut workspace = Workspace::create(&parent, &environment.lease_folder)?;

@@ -57,7 +57,7 @@ impl Target {
         session: &Session,
         environment: &Environment,
     ) -> Result<Self> {
-        let parent = parent_folder(session, args)?;
+        let parent = session.data_folder(args.data_dir.as_deref())?;
         let local = PrivateServer::start(args, more, &parent, environment).await?;
         let uri = local.uri().unwrap_or_default();
         Self::new(uri, variant, None, Some(local)).await
@@ -241,19 +241,4 @@ pub struct Closed {
     pub limitation: Option<Limitation>,
     /// What its tables take on the disk.
     pub directory_bytes: Option<u64>,
-}
-
-/// Beside the run unless named: the data should lie on the disk that the user works on.
-pub fn parent_folder(session: &Session, args: &BenchTargetArgs) -> Result<PathBuf> {
-    match &args.data_dir {
-        Some(folder) => Ok(folder.canonicalize().with_context(|| {
-            format!("--data-dir {}: name an existing folder", folder.display())
-        })?),
-        None => Ok(session
-            .directory
-            .path()
-            .parent()
-            .unwrap_or(Path::new("/"))
-            .to_path_buf()),
-    }
 }

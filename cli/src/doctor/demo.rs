@@ -75,7 +75,7 @@ impl<'a> Demo<'a> {
             Some(&environment.search_path),
             &environment.tool_folders,
         )?;
-        let parent = parent_folder(session, args)?;
+        let parent = session.data_folder(args.data_dir.as_deref())?;
         let device = DeviceFacts::of_path(Path::new("/"), &parent)
             .with_context(|| format!("cannot look at {}", parent.display()))?;
         check_space(&device, args)?;
@@ -323,21 +323,6 @@ fn complete(what: &str, failed: u64, first_error: Option<String>) -> Result<()> 
 
 fn namespace(variant: &str) -> Result<Namespace> {
     Ok(Namespace::new(DATABASE, variant)?)
-}
-
-/// Beside the run unless named: the data should lie on the disk that the user works on.
-fn parent_folder(session: &Session, args: &DemoArgs) -> Result<PathBuf> {
-    match &args.data_dir {
-        Some(folder) => Ok(folder.canonicalize().with_context(|| {
-            format!("--data-dir {}: name an existing folder", folder.display())
-        })?),
-        None => Ok(session
-            .directory
-            .path()
-            .parent()
-            .unwrap_or(Path::new("/"))
-            .to_path_buf()),
-    }
 }
 
 fn check_space(device: &DeviceFacts, args: &DemoArgs) -> Result<()> {

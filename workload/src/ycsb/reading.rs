@@ -1,5 +1,9 @@
 //! Properties read one by one, with the ranges that make sense.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
 use super::settings::{FieldOrder, RequestDistribution};
 use super::{Edition, Properties, YcsbError};
 use crate::generators::{
@@ -42,19 +46,7 @@ impl Reader<'_> {
         least: u64,
         most: u64,
     ) -> Result<u64, YcsbError> {
-        let Some(text) = self.properties.get(name) else {
-            return Ok(default);
-        };
-        let number = text.trim().parse().ok();
-        number
-            .filter(|number| (least..=most).contains(number))
-            .ok_or_else(|| {
-                YcsbError::value(
-                    name,
-                    text,
-                    format!("want a whole number from {least} to {most}"),
-                )
-            })
+        self.within(name, default, least..=most, "a whole number")
     }
 
     pub(super) fn number(
@@ -64,14 +56,25 @@ impl Reader<'_> {
         least: f64,
         most: f64,
     ) -> Result<f64, YcsbError> {
+        self.within(name, default, least..=most, "a number")
+    }
+
+    fn within<T: FromStr + PartialOrd + Display>(
+        &self,
+        name: &'static str,
+        default: T,
+        range: RangeInclusive<T>,
+        what: &str,
+    ) -> Result<T, YcsbError> {
         let Some(text) = self.properties.get(name) else {
             return Ok(default);
         };
         let number = text.trim().parse().ok();
         number
-            .filter(|number| (least..=most).contains(number))
+            .filter(|number| range.contains(number))
             .ok_or_else(|| {
-                YcsbError::value(name, text, format!("want a number from {least} to {most}"))
+                let (least, most) = (range.start(), range.end());
+                YcsbError::value(name, text, format!("want {what} from {least} to {most}"))
             })
     }
 
