@@ -149,7 +149,7 @@ fn a_benchmark_is_shown_again_from_its_directory() {
     assert!(page.contains("heat-0") && page.contains("chart-0-latency-0"));
     assert!(!page.contains("<script>window"));
     // The warm-up is in the log, and not in the curve.
-    let document = json(&mut bench.seekscope(&["report", "a", "--json"]));
+    let document = json(&mut bench.seekscope(&["report", "a"]));
     assert_eq!(document["summary"]["steps"][0]["warm_up_s"], 10.0);
 }
 

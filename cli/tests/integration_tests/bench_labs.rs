@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::{Bench, json, machine, server_binary};
 
 fn lab(bench: &Bench, verb: &str, more: &[&str]) -> Command {
-    let mut command = bench.seekscope(&["bench", verb, "--out", "run", "--json", "--quiet"]);
+    let mut command = bench.seekscope(&["bench", verb, "--out", "run", "--quiet"]);
     command
         .args(more)
         .arg("--server-binary")
