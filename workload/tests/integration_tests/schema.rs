@@ -99,7 +99,10 @@ async fn every_shape_of_daily_samples_gives_the_same_answer() {
     }
     assert_eq!(shapes.len(), all.len());
     let native = shapes.iter().find(|s| s.name == "time-series collection");
-    assert_eq!(native.unwrap().storage.documents, expected);
+    // What such a collection stores are the server's buckets: at least one for each series, and fewer than
+    // the samples, which the answers have counted.
+    let buckets = native.unwrap().storage.documents;
+    assert!((6..expected).contains(&buckets), "{buckets}");
     let names: Vec<String> = experiments(&shapes).into_iter().map(|e| e.name).collect();
     assert_eq!(names.len(), 5, "{names:?}");
     assert!(
