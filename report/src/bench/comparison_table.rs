@@ -94,6 +94,9 @@ fn row(compared: &Compared, sides: usize) -> Vec<Cell> {
     cells
 }
 
+/// A comparison that would have missed a factor of two says nothing.
+const COARSE: f64 = 1.0;
+
 /// `1.20 (1.17 to 1.23)`, or that none was seen.
 fn ratio_text(against: &Against) -> String {
     match &against.comparison {
@@ -103,6 +106,7 @@ fn ratio_text(against: &Against) -> String {
         }
         // Without any spread there is nothing that could hide.
         Some(c) if c.detectable <= 0.0 => "equal".into(),
+        Some(c) if c.detectable > COARSE => "too few to tell".into(),
         Some(c) => format!("none > {}", format_share(c.detectable)),
     }
 }
@@ -161,6 +165,8 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
                     comparison.low,
                     comparison.high
                 )
+            } else if comparison.detectable > COARSE {
+                format!("{what}: too few repetitions, or too noisy ones, to compare A and {letter}.")
             } else {
                 format!(
                     "{what}: no detectable difference between A and {letter} above {}.",
