@@ -192,6 +192,35 @@ pub struct Verification {
     pub in_doubt: u64,
 }
 
+impl BenchStep {
+    /// An amount for each request; `None` without requests.
+    pub fn per_request(&self, amount: u64) -> Option<f64> {
+        (self.requests > 0).then(|| amount as f64 / self.requests as f64)
+    }
+
+    /// Bytes of documents that a load added, and what the server wrote meanwhile; `None` of a step that
+    /// added none.
+    pub fn added_and_written(&self) -> Option<(u64, u64)> {
+        let before = self.storage_before.as_ref().map_or(0, |s| s.data_bytes);
+        let after = self.storage_after.as_ref()?.data_bytes;
+        let added = after.checked_sub(before)?;
+        (self.kind == "load" && added > 0).then_some((added, self.server_write_bytes?))
+    }
+}
+
+impl StorageFacts {
+    /// Data files and indexes: as they lie on the disk where that was seen, else as the server says.
+    pub fn disk_bytes(&self) -> u64 {
+        let said = self.storage_bytes.saturating_add(self.index_bytes);
+        self.directory_bytes.unwrap_or(said)
+    }
+
+    /// [`Self::disk_bytes`] for each document; `None` without documents.
+    pub fn bytes_per_document(&self) -> Option<f64> {
+        (self.documents > 0).then(|| self.disk_bytes() as f64 / self.documents as f64)
+    }
+}
+
 impl Verification {
     /// Does everything agree, as far as it can be known?
     pub fn holds(&self) -> bool {

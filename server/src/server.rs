@@ -131,6 +131,12 @@ impl Server {
             .map_err(|e| self.error(&name, &e))
     }
 
+    /// Documents of a collection, by the server's own count; 0 where there is none of that name.
+    pub async fn count(&self, database: &str, collection: &str) -> Result<u64, ServerError> {
+        let reply = self.command(database, doc! { "count": collection }).await?;
+        Ok(reply.get("n").and_then(replies::number).unwrap_or(0))
+    }
+
     /// Sorts an error of the driver, without credentials. `command` says what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
         let (uri, command) = (self.shown_uri(), command.to_string());

@@ -31,15 +31,15 @@ pub struct Measured {
 pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> Measured {
     let whole = whole_seconds(seconds);
     let series = series(whole, is_open);
-    let first = match wanted {
-        WarmUpName::None => 0,
-        WarmUpName::For(time) => first_after(seconds, time),
+    let (first, never_settled) = match wanted {
+        WarmUpName::None => (0, false),
+        WarmUpName::For(time) => (first_after(seconds, time), false),
         WarmUpName::Auto => match warm_up(&series) {
-            WarmUp::Cut(cut) => cut,
-            WarmUp::NeverSettled | WarmUp::TooShort => 0,
+            WarmUp::Cut(cut) => (cut, false),
+            WarmUp::NeverSettled => (0, true),
+            WarmUp::TooShort => (0, false),
         },
     };
-    let never_settled = wanted == WarmUpName::Auto && warm_up(&series) == WarmUp::NeverSettled;
     let what = match is_open {
         true => "service time",
         false => "throughput",

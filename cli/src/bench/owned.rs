@@ -1,7 +1,6 @@
 //! What a benchmark writes to and says so in: a database of MongoDB, or a keyspace of Cassandra.
 
 use anyhow::Result;
-use mongodb::bson::{Bson, doc};
 use seekscope_cassandra::OwnedKeyspace;
 use seekscope_run::Verification;
 use seekscope_server::Server;
@@ -82,24 +81,9 @@ impl Owned {
 
     /// Documents, by the server's own count where it keeps one; 0 where there is no such collection.
     pub async fn count(&self, collection: &str) -> Result<u64> {
-        let (server, database) = match self {
-            Self::Database(server, database) => (server, database.name()),
-            Self::Keyspace(keyspace) => return Ok(keyspace.count(collection).await?),
-        };
-        let reply = server
-            .command(database, doc! { "count": collection })
-            .await?;
-        let found = reply.get("n").and_then(|n| match n {
-            Bson::Int32(n) => u64::try_from(*n).ok(),
-            Bson::Int64(n) => u64::try_from(*n).ok(),
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "counts are whole and below 2^53"
-            )]
-            #[expect(clippy::cast_sign_loss, reason = "filtered")]
-            Bson::Double(n) if *n >= 0.0 => Some(*n as u64),
-            _ => None,
-        });
-        Ok(found.unwrap_or(0))
+        Ok(match self {
+            Self::Database(server, database) => server.count(database.name(), collection).await?,
+            Self::Keyspace(keyspace) => keyspace.count(collection).await?,
+        })
     }
 }

@@ -34,7 +34,7 @@ pub fn summary(measurement: &BenchMeasurement) -> Value {
         "client_cpu_us_per_op": cpu_us_per_op(&main, |step| Some(step.client_cpu_ns)),
         "server_cpu_us_per_op": cpu_us_per_op(&main, |step| step.server_cpu_ns),
         "storage": last.and_then(|step| step.storage_after.as_ref()),
-        "bytes_per_document": last.and_then(|s| s.storage_after.as_ref()).and_then(bytes_per_document),
+        "bytes_per_document": last.and_then(|s| s.storage_after.as_ref()).and_then(StorageFacts::bytes_per_document),
         "write_amplification": write_amplification(measurement),
         "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
         "saturation": measurement.saturation,
@@ -92,11 +92,7 @@ fn operations(step: &BenchStep) -> Vec<Value> {
 }
 
 fn step(step: &BenchStep) -> Value {
-    let requests = step.requests;
-    let per_request = |ns: Option<u64>| {
-        ns.filter(|_| requests > 0)
-            .map(|n| n as f64 / requests as f64)
-    };
+    let per_request = |amount: Option<u64>| step.per_request(amount?);
     json!({
         "name": step.name,
         "kind": step.kind,
@@ -112,7 +108,7 @@ fn step(step: &BenchStep) -> Value {
         "steady": step.steady,
         "valid": is_valid(step),
         "invalid": step.invalid,
-        "requests": requests,
+        "requests": step.requests,
         "transactions": step.transactions,
         "offered_per_s": step.offered_per_s,
         "throughput_per_s": step.throughput_per_s,
@@ -149,27 +145,12 @@ fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64
         .map(|ns| ns as f64 / 1e3 / requests as f64)
 }
 
-fn bytes_per_document(storage: &StorageFacts) -> Option<f64> {
-    let said = storage.storage_bytes.saturating_add(storage.index_bytes);
-    let bytes = storage.directory_bytes.unwrap_or(said);
-    (storage.documents > 0).then(|| bytes as f64 / storage.documents as f64)
-}
-
 /// Bytes that the server wrote for each byte of data that was added, over the steps that added any.
 fn write_amplification(measurement: &BenchMeasurement) -> Option<f64> {
-    let grown = |step: &BenchStep| {
-        let before = step.storage_before.as_ref().map_or(0, |s| s.data_bytes);
-        let added = step
-            .storage_after
-            .as_ref()?
-            .data_bytes
-            .checked_sub(before)?;
-        (step.kind == "load" && added > 0).then_some((step.server_write_bytes?, added))
-    };
-    let (written, added) = measurement
+    let (added, written) = measurement
         .steps
         .iter()
-        .filter_map(grown)
+        .filter_map(BenchStep::added_and_written)
         .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
     (added > 0).then(|| written as f64 / added as f64)
 }

@@ -1,6 +1,6 @@
 //! `doctor` without a target: the whole story on a private server and generated documents.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 
-use seekscope_run::{BenchStep, Interval, RunDocument};
+use seekscope_run::{BenchStep, Interval, RunDocument, StorageFacts};
 use seekscope_stats::{
     Estimate, RatioComparison, block_bootstrap, holm, log_ratio, median, paired_log_ratio,
 };
@@ -154,12 +154,12 @@ const WHOLE: [(Measure, ValueOf); 5] = [
     (Measure::DiskBytes, |step| {
         step.storage_after
             .as_ref()
-            .map(|facts| figures::disk_bytes(facts) as f64)
+            .map(|facts| facts.disk_bytes() as f64)
     }),
     (Measure::DiskBytesPerDocument, |step| {
         step.storage_after
             .as_ref()
-            .and_then(figures::bytes_per_document)
+            .and_then(StorageFacts::bytes_per_document)
     }),
 ];
 

@@ -167,7 +167,7 @@ pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Opt
         let Some(facts) = &step.storage_after else {
             continue;
         };
-        let per_document = figures::bytes_per_document(facts);
+        let per_document = facts.bytes_per_document();
         table.row([
             step_name(step).into(),
             format_count(facts.documents).into(),
