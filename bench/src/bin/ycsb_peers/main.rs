@@ -7,9 +7,11 @@
 //!
 //! Throughput and latency depend on what else the host does; CPU time per operation hardly does. Of
 //! YCSB the second half of a run is shown too, when its virtual machine has compiled what it runs.
+//! Processors are kept awake (see `awake`).
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
+mod awake;
 mod child;
 mod report;
 mod tool;
@@ -58,6 +60,9 @@ struct Arguments {
     /// Loads by each tool, every one into an empty server
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     load_rounds: u32,
+    /// Let processors sleep when they have nothing to do
+    #[arg(long)]
+    sleepy: bool,
     /// WiredTiger's cache, bytes
     #[arg(long, default_value_t = 1 << 30)]
     cache: u64,
@@ -74,6 +79,11 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let tools = Tools::check(&arguments.seekscope, &arguments.ycsb, &arguments.go_ycsb)?;
     let folder = arguments.data_dir.canonicalize().context("--data-dir")?;
+    let _awake = if arguments.sleepy {
+        None
+    } else {
+        Some(awake::Awake::keep()?)
+    };
     let mut cells = Vec::new();
     runs(&arguments, &tools, &folder, &mut cells).await?;
     let mut loads = Cell::load(arguments.load, LOADERS);

@@ -125,7 +125,8 @@ impl Tools {
         uri: &str,
         folder: &Path,
     ) -> Result<Command> {
-        let server = uri.trim_end_matches('/');
+        // Peers put a database's name between the two.
+        let (server, options) = uri.split_once("/?").unwrap_or((uri, "w=1"));
         let in_flight = work.in_flight.to_string();
         let properties = folder.join("workload");
         std::fs::write(&properties, workload_text(work.workload)?)?;
@@ -166,7 +167,7 @@ impl Tools {
                 command.args(["-db", "site.ycsb.db.MongoDbClient", "-s"]);
                 command.args(["-threads", &in_flight, "-p", "status.interval=1", "-P"]);
                 command.arg(properties);
-                let url = format!("mongodb.url={server}/{}?w=1", tool.database());
+                let url = format!("mongodb.url={server}/{}?{options}", tool.database());
                 for property in counts.iter().chain([&url]) {
                     command.args(["-p", property]);
                 }
@@ -176,7 +177,7 @@ impl Tools {
                 let mut command = Command::new(&self.go_ycsb);
                 command.args([if is_load { "load" } else { "run" }, "mongodb", "-P"]);
                 command.arg(properties).args(["-p", "workload=core"]);
-                let url = format!("mongodb.url={server}/");
+                let url = format!("mongodb.url={server}/?{options}");
                 let threads = format!("threadcount={in_flight}");
                 for property in counts.iter().chain([&url, &threads]) {
                     command.args(["-p", property]);
