@@ -17,6 +17,7 @@ mod layout;
 mod merge;
 mod mongoperf_command;
 mod output;
+mod prefetch;
 mod process_title;
 mod progress;
 mod replay;
@@ -70,6 +71,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             runtime()?.block_on(trace::run(*args, arguments))
         }
         Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
+        Command::Prefetch(args) => runtime()?.block_on(prefetch::run(*args, arguments)),
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),

@@ -77,7 +77,11 @@ impl DiskCosts {
     ) -> io::Result<(Self, Vec<Place>)> {
         let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
         let alone = Trial::of(make_reader, single, 1)?;
-        let together = Trial::of(make_reader, &rest[..TRIAL_READS.min(rest.len())], TRIAL_DEPTH)?;
+        let together = Trial::of(
+            make_reader,
+            &rest[..TRIAL_READS.min(rest.len())],
+            TRIAL_DEPTH,
+        )?;
         let mut ours = [alone.ours, together.ours].concat();
         ours.sort_unstable();
         let (Some(alone_ns), Some(together_ns)) = (alone.ns_per_read, together.ns_per_read) else {
@@ -176,12 +180,16 @@ mod tests {
 
     #[test]
     fn slow_disks_bridge_long_gaps_and_fast_ones_read_in_parallel() {
-        let costs = |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
+        let costs =
+            |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
         let (hdd, cloud, nvme) = (costs("hdd"), costs("cloud"), costs("nvme"));
         // 220 IOPS at best and 150 MB/s: 680 KB.
         assert_eq!(hdd.joining().gap_bytes, 681_818);
         assert!((40_000..43_000).contains(&cloud.joining().gap_bytes));
-        assert!(nvme.joining().gap_bytes < 16_000 && nvme.depth == DEPTH_MAX, "{nvme:?}");
+        assert!(
+            nvme.joining().gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
+            "{nvme:?}"
+        );
         assert_eq!(DiskCosts::of_model(&DeviceModel::default()), None);
     }
 }

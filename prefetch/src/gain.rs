@@ -27,7 +27,9 @@ impl Slices {
     pub fn choose(leaves: usize, scan_ns: f64, left_out_ns: f64) -> Self {
         let affordable = scan_ns * TIME_SHARE / (left_out_ns.max(1.0) * SLICE as f64);
         // Not negative, and the cast saturates.
-        let count = (affordable as usize).min(SLICES_MAX).min(leaves / (SLICE * 8));
+        let count = (affordable as usize)
+            .min(SLICES_MAX)
+            .min(leaves / (SLICE * 8));
         let slices: Vec<_> = (1..=count)
             .map(|i| {
                 let start = leaves / (count + 1) * i;
@@ -55,7 +57,12 @@ impl Slices {
     /// The scan read leaf `ordinal` at that time.
     pub fn scan_at(&mut self, ordinal: usize, t_ns: u64) {
         for (slice, passed) in self.slices.iter().zip(&mut self.passed_ns) {
-            let borders = [slice.start - SLICE, slice.start, slice.end, slice.end + SLICE];
+            let borders = [
+                slice.start - SLICE,
+                slice.start,
+                slice.end,
+                slice.end + SLICE,
+            ];
             for (border, passed) in borders.into_iter().zip(passed) {
                 if ordinal >= border && ordinal < border + SLICE * 2 {
                     passed.get_or_insert(t_ns);
@@ -112,8 +119,16 @@ mod tests {
         let count = |leaves, scan_ms: f64, left_out_ms: f64| {
             let slices = Slices::choose(leaves, scan_ms * 1e6, left_out_ms * 1e6);
             let ranges = slices.ranges();
-            assert!(ranges.windows(2).all(|w| w[0].end + 2 * SLICE <= w[1].start));
-            assert!(ranges.iter().all(|r| r.start >= SLICE && r.end + SLICE <= leaves));
+            assert!(
+                ranges
+                    .windows(2)
+                    .all(|w| w[0].end + 2 * SLICE <= w[1].start)
+            );
+            assert!(
+                ranges
+                    .iter()
+                    .all(|r| r.start >= SLICE && r.end + SLICE <= leaves)
+            );
             ranges.len()
         };
         assert_eq!(count(10_000, 4_000.0, 6.0), 1);
@@ -134,11 +149,22 @@ mod tests {
             let inside = left_out.iter().any(|slice| slice.contains(&ordinal));
             assert!(!inside || slices.holds(ordinal));
             // Not quite the same every time.
-            t_ns += if inside { 6_000_000 } else { 60_000 + ordinal as u64 % 7 * 1000 };
+            t_ns += if inside {
+                6_000_000
+            } else {
+                60_000 + ordinal as u64 % 7 * 1000
+            };
         }
         let gain = slices.gain().unwrap();
-        let (low, ratio, high) = (gain.ratio_low.unwrap(), gain.ratio.unwrap(), gain.ratio_high.unwrap());
-        assert!(low < ratio && ratio < high && (80.0..110.0).contains(&ratio), "{gain:?}");
+        let (low, ratio, high) = (
+            gain.ratio_low.unwrap(),
+            gain.ratio.unwrap(),
+            gain.ratio_high.unwrap(),
+        );
+        assert!(
+            low < ratio && ratio < high && (80.0..110.0).contains(&ratio),
+            "{gain:?}"
+        );
         assert_eq!(gain.slices, left_out.len() as u64);
         slices.forget();
         assert_eq!(slices.gain().unwrap(), gain);

@@ -44,7 +44,9 @@ fn group_spare_bytes(root: &Path) -> Option<u64> {
             false => mount.filesystem == "cgroup2",
         });
         let Some(mount) = mount else { continue };
-        let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
+        let below = Path::new(path)
+            .strip_prefix(&mount.root)
+            .unwrap_or(Path::new(""));
         let top = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
         for level in below.ancestors() {
             let spare = spare_of(&top.join(level), is_v1);
@@ -57,7 +59,11 @@ fn group_spare_bytes(root: &Path) -> Option<u64> {
 /// Of one group; `None` where it has no limit.
 fn spare_of(group: &Path, is_v1: bool) -> Option<u64> {
     let number = |name: &str| -> Option<u64> {
-        fs::read_to_string(group.join(name)).ok()?.trim().parse().ok()
+        fs::read_to_string(group.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
     };
     let names = match is_v1 {
         true => ["memory.limit_in_bytes", "memory.usage_in_bytes"],
@@ -66,10 +72,16 @@ fn spare_of(group: &Path, is_v1: bool) -> Option<u64> {
     let (limit, used) = (number(names[0])?, number(names[1])?);
     let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let caches = ["inactive_file", "active_file"].map(|name| {
-        let wanted = if is_v1 { format!("total_{name}") } else { name.to_owned() };
+        let wanted = if is_v1 {
+            format!("total_{name}")
+        } else {
+            name.to_owned()
+        };
         let lines = stat.lines().filter_map(|line| line.split_once(' '));
         let found = lines.into_iter().find(|(name, _)| *name == wanted);
-        found.and_then(|(_, bytes)| bytes.trim().parse::<u64>().ok()).unwrap_or(0)
+        found
+            .and_then(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+            .unwrap_or(0)
     });
     let fixed = used.saturating_sub(caches.iter().sum());
     Some(limit.saturating_sub(fixed))
@@ -90,15 +102,24 @@ mod tests {
         write("proc/self/cgroup", cgroup);
         write("proc/self/mountinfo", mountinfo);
         let v1 = "sys/fs/cgroup/memory/a";
-        write(&format!("{v1}/b/memory.limit_in_bytes"), "9223372036854771712\n");
+        write(
+            &format!("{v1}/b/memory.limit_in_bytes"),
+            "9223372036854771712\n",
+        );
         write(&format!("{v1}/b/memory.usage_in_bytes"), "5\n");
         write(&format!("{v1}/memory.limit_in_bytes"), "500000\n");
         write(&format!("{v1}/memory.usage_in_bytes"), "400000\n");
-        write(&format!("{v1}/memory.stat"), "cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000\n");
+        write(
+            &format!("{v1}/memory.stat"),
+            "cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000\n",
+        );
         let v2 = "sys/fs/cgroup/unified/s";
         write(&format!("{v2}/memory.max"), "300000\n");
         write(&format!("{v2}/memory.current"), "100000\n");
-        write(&format!("{v2}/memory.stat"), "inactive_file 40000\nactive_file 0\n");
+        write(
+            &format!("{v2}/memory.stat"),
+            "inactive_file 40000\nactive_file 0\n",
+        );
         root
     }
 

@@ -49,7 +49,8 @@ impl ScanPosition {
             return;
         }
         if self.readers.len() == READERS {
-            let weakest = (0..READERS).min_by_key(|&i| (self.readers[i].steps, self.readers[i].seen));
+            let weakest =
+                (0..READERS).min_by_key(|&i| (self.readers[i].steps, self.readers[i].seen));
             self.readers.swap_remove(weakest.unwrap_or(0));
         }
         self.readers.push(Reader {

@@ -108,7 +108,10 @@ impl Prefetch {
             ..PrefetchRecord::default()
         };
         let mut prefetch = Self {
-            checkpoint: walked.checkpoint.as_ref().map(|checkpoint| checkpoint.order),
+            checkpoint: walked
+                .checkpoint
+                .as_ref()
+                .map(|checkpoint| checkpoint.order),
             costs: DiskCosts::unknown(),
             slices: Slices::default(),
             directory,
@@ -152,8 +155,13 @@ impl Prefetch {
             let why = "the file has no rows as of its newest checkpoint";
             self.record.cannot_help.push(why.into());
         }
-        if self.request.pid.is_some_and(|pid| opened_direct(pid, &self.path)) {
-            let why = "the server has the file open with O_DIRECT, so it does not ask the page cache";
+        if self
+            .request
+            .pid
+            .is_some_and(|pid| opened_direct(pid, &self.path))
+        {
+            let why =
+                "the server has the file open with O_DIRECT, so it does not ask the page cache";
             self.record.cannot_help.push(why.into());
         }
         Ok(())

@@ -116,7 +116,8 @@ impl Shared {
                     let leaves = stretch.leaves.len() as u64;
                     self.leaves.fetch_add(leaves, Ordering::Relaxed);
                     self.bytes.fetch_add(read.bytes, Ordering::Relaxed);
-                    self.bridged.fetch_add(read.bridged_bytes, Ordering::Relaxed);
+                    self.bridged
+                        .fetch_add(read.bridged_bytes, Ordering::Relaxed);
                 }
             }
             Err(error) => {
@@ -279,7 +280,9 @@ impl Follower<'_> {
                 self.check();
             }
             let idle = control.idle.is_some_and(|idle| active.elapsed() > idle);
-            let out_of_time = control.duration.is_some_and(|time| started.elapsed() > time);
+            let out_of_time = control
+                .duration
+                .is_some_and(|time| started.elapsed() > time);
             let at_end = control.idle.is_some() && self.is_at_end();
             if (control.has_ended)()
                 || control.stop.load(Ordering::Relaxed)
@@ -367,7 +370,11 @@ impl Follower<'_> {
         let pauses = !self.helps || self.slices.holds(position);
         let depth = f64::from(self.costs.depth) * self.intensity;
         // Small positive numbers.
-        let allowed = if pauses { 0 } else { depth.ceil().max(1.0) as u32 };
+        let allowed = if pauses {
+            0
+        } else {
+            depth.ceil().max(1.0) as u32
+        };
         let duty = (depth.min(1.0) * 1000.0) as u32;
         self.shared.allowed.store(allowed, Ordering::Relaxed);
         self.shared.duty.store(duty, Ordering::Relaxed);
@@ -439,7 +446,10 @@ impl Follower<'_> {
         if matches!(self.pace, Pace::Traced { .. }) {
             record.server_reads = Some(self.scan.reads);
             record.server_misses = Some(self.scan.misses);
-            let span_ns = self.scan.last_ns.saturating_sub(self.scan.first_ns.unwrap_or(0));
+            let span_ns = self
+                .scan
+                .last_ns
+                .saturating_sub(self.scan.first_ns.unwrap_or(0));
             let share = self.scan.read_ns as f64 / span_ns.max(1) as f64;
             record.server_read_share = self.scan.first_ns.map(|_| share.min(1.0));
         }

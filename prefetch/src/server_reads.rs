@@ -4,9 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use seekscope_run::{CacheOutcome, FileRecord, IoEvent, IoFlags, IoKind};
-use seekscope_trace::{
-    EventSink, EventSource, LiveSource, SinkError, TraceError, TraceOptions,
-};
+use seekscope_trace::{EventSink, EventSource, LiveSource, SinkError, TraceError, TraceOptions};
 
 /// One read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +72,11 @@ impl EventSink for Sink {
             return Ok(());
         }
         let is_ours = self.ids.contains(&event.file_id);
-        let waited = [CacheOutcome::Miss, CacheOutcome::WaitedForOthers, CacheOutcome::Direct];
+        let waited = [
+            CacheOutcome::Miss,
+            CacheOutcome::WaitedForOthers,
+            CacheOutcome::Direct,
+        ];
         self.reads.push(ServerRead {
             offset: event.offset.filter(|_| is_ours),
             t_ns: event.t_ns,
@@ -87,7 +89,8 @@ impl EventSink for Sink {
     }
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
-        if file.inode == self.inode && file.name() == self.name && !self.ids.contains(&file.file_id) {
+        if file.inode == self.inode && file.name() == self.name && !self.ids.contains(&file.file_id)
+        {
             self.ids.push(file.file_id);
         }
         Ok(())

@@ -68,7 +68,9 @@ impl StretchReader {
         let started = Instant::now();
         let range = stretch.range();
         if range.end - range.start > STRETCH_BYTES_MAX {
-            return Err(io::Error::other("the tree names a block that is too long to be one"));
+            return Err(io::Error::other(
+                "the tree names a block that is too long to be one",
+            ));
         }
         let first_page = range.start / self.page_bytes;
         let before = self.resident(range.start, range.end - range.start)?;

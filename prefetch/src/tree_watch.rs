@@ -57,7 +57,11 @@ fn newer(
         return Ok(None);
     }
     let table = directory.find(file)?;
-    let newest = table.config.as_ref().ok().and_then(|c| c.newest_checkpoint());
+    let newest = table
+        .config
+        .as_ref()
+        .ok()
+        .and_then(|c| c.newest_checkpoint());
     if newest.is_none_or(|newest| Some(newest.order) == known) {
         return Ok(None);
     }

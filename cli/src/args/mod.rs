@@ -8,6 +8,7 @@ mod bench_schema;
 mod bench_values;
 mod disk;
 mod layout;
+mod prefetch;
 mod replay;
 mod trace;
 mod trace_files;
@@ -32,6 +33,7 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
+pub use prefetch::PrefetchArgs;
 pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
@@ -59,6 +61,7 @@ pub enum Command {
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
     Layout(Box<LayoutArgs>),
+    Prefetch(Box<PrefetchArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
     Compare(CompareArgs),

@@ -14,6 +14,7 @@ mod since;
 mod summary;
 mod watch;
 
+pub use place::{Whereabouts, find_file};
 pub use results::Results;
 pub use since::{layout_of, leaves_by_file};
 pub use summary::file as file_summary;
@@ -33,7 +34,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
 use measurement::Measurement;
-use place::{Place, Whereabouts};
+use place::Place;
 use scan_disk::ScanDisk;
 use since::Since;
 
@@ -50,7 +51,7 @@ pub async fn run(
     }
     let mut signals = Signals::catch();
     let progress = Progress::new(args.output.quiet);
-    let whereabouts = Whereabouts::find(&args, progress).await?;
+    let whereabouts = Whereabouts::find(&args.place, args.pid, progress).await?;
     if args.leaves {
         let (printed, signal) = signals
             .cancelling(move |stop| leaf_list::print(&args, &whereabouts, stop))
