@@ -13,6 +13,7 @@ pub fn assert_valid(name: &str, document: &Value) {
         "trace" => include_str!("../../../docs/schema/trace.schema.json"),
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         "layout" => include_str!("../../../docs/schema/layout.schema.json"),
+        "prefetch" => include_str!("../../../docs/schema/prefetch.schema.json"),
         "compare" => include_str!("../../../docs/schema/compare.schema.json"),
         "trace-import" => include_str!("../../../docs/schema/trace-import.schema.json"),
         "trace-export" => include_str!("../../../docs/schema/trace-export.schema.json"),
