@@ -2,7 +2,7 @@
 //! multiplicative decrease.
 //!
 //! The server's other reads that had to wait for the disk are compared with how long they took while
-//! we did not read (the first of them, and those of pauses). Intensity 1 is the full depth; below one
+//! we did not read (in pauses, which are made for it). Intensity 1 is the full depth; below one
 //! read in flight it is the share of the time in which we read.
 
 use std::collections::VecDeque;
@@ -66,6 +66,11 @@ impl Guard {
         self.intensity
     }
 
+    /// There are other reads, and it is not known how long they take in peace: time for a pause.
+    pub fn wants_peace(&self) -> bool {
+        self.baseline_ns.len() < BASELINE_MIN && self.recent_ns.len() >= BASELINE_MIN
+    }
+
     /// How many times as long as in peace; `None` while there is too little to compare.
     pub fn others_wait(&self) -> Option<f64> {
         if self.baseline_ns.len() < BASELINE_MIN || self.recent_ns.len() < BASELINE_MIN {
@@ -101,6 +106,7 @@ mod tests {
         let mut guard = Guard::default();
         (0..100).for_each(|_| guard.others_read(u64::MAX, false));
         assert_eq!((guard.others_wait(), guard.intensity()), (None, 1.0));
+        assert!(guard.wants_peace() && !with_baseline(7).wants_peace());
     }
 
     /// Where latency rises with intensity, it settles near what is allowed.

@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_millis(3);
 const JUDGE: Duration = Duration::from_millis(100);
 /// How often memory and the disk's rate are looked at.
 const CHECK: Duration = Duration::from_millis(500);
+/// Pauses to see how long other reads take in peace, all together.
+const PEACE_MAX: Duration = Duration::from_secs(2);
 /// Leaves that are looked for in memory, and how many may lack of them.
 const SAMPLED: usize = 16;
 const LOST_MAX: usize = 4;
@@ -175,6 +177,7 @@ impl Prefetch {
             reader: StretchReader::new(Arc::clone(&file)),
             guard: request.guard.then(Guard::default),
             intensity: 1.0,
+            peace: Duration::ZERO,
             helps,
             // A model knows better than a disk that others use, too.
             learns_rate: request.model.is_none(),
@@ -252,6 +255,7 @@ struct Follower<'a> {
     reader: StretchReader,
     guard: Option<Guard>,
     intensity: f64,
+    peace: Duration,
     helps: bool,
     learns_rate: bool,
     scan: ScanReads,
@@ -365,9 +369,14 @@ impl Follower<'_> {
     }
 
     /// How many threads may read.
-    fn allow(&self) {
+    fn allow(&mut self) {
         let position = self.shared.sweep().position();
-        let pauses = !self.helps || self.slices.holds(position);
+        let peace = self.guard.as_ref().is_some_and(Guard::wants_peace) && self.peace < PEACE_MAX;
+        if peace {
+            // As long as until the next look.
+            self.peace += LOOK;
+        }
+        let pauses = !self.helps || peace || self.slices.holds(position);
         let depth = f64::from(self.costs.depth) * self.intensity;
         // Small positive numbers.
         let allowed = if pauses {

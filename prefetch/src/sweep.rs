@@ -107,6 +107,8 @@ pub struct Sweep {
     /// Steps left in the round; 0 between rounds.
     steps_left: usize,
     held_bytes: u64,
+    /// Of stretches under way, wherever their leaves are now.
+    reading_bytes: u64,
     unread_bytes: u64,
     /// Rounds begun.
     pub rounds: u64,
@@ -141,6 +143,7 @@ impl Sweep {
             head: 0,
             steps_left: 0,
             held_bytes: 0,
+            reading_bytes: 0,
             unread_bytes: 0,
             rounds: 0,
         };
@@ -168,9 +171,9 @@ impl Sweep {
         self.position..self.end
     }
 
-    /// Read by us and not passed by the scan.
+    /// Read by us and not passed by the scan, or being read.
     pub fn held_bytes(&self) -> u64 {
-        self.held_bytes
+        self.held_bytes.saturating_add(self.reading_bytes)
     }
 
     /// What it was given, bytes.
@@ -309,7 +312,7 @@ impl Sweep {
         if self.steps_left == 0 && !self.begin_round() {
             return Next::Nothing;
         }
-        if self.held_bytes >= self.memory_bytes {
+        if self.held_bytes() >= self.memory_bytes {
             return Next::Full;
         }
         let mut stretch: Vec<Place> = Vec::new();
@@ -323,7 +326,7 @@ impl Sweep {
                 stretch.push(leaf);
                 self.states[ordinal] = State::Reading;
                 self.count_unread(ordinal, true, false);
-                self.held_bytes += u64::from(leaf.length);
+                self.reading_bytes += u64::from(leaf.length);
             } else if let Some(last) = stretch.last() {
                 let offset = self.leaves[ordinal].offset;
                 if offset.saturating_sub(last.end()) > joining.gap_bytes {
@@ -369,23 +372,19 @@ impl Sweep {
     /// A stretch was read. Of its leaves, `ours` were in no part in memory before.
     /// Returns those of ours that the scan has passed meanwhile.
     pub fn done(&mut self, stretch: &Stretch, ours: &[Place]) -> Vec<Place> {
+        self.reading_bytes = self.reading_bytes.saturating_sub(stretch.leaf_bytes());
         let mut late = Vec::new();
         for &leaf in &stretch.leaves {
             let is_ours = ours.binary_search(&leaf).is_ok();
-            let reading = self.reading(leaf);
-            let Some(ordinal) = reading else {
-                // Passed, or moved by a checkpoint.
-                if is_ours {
-                    late.push(leaf);
+            match (self.reading(leaf), is_ours) {
+                (Some(ordinal), true) => {
+                    self.states[ordinal] = State::Held;
+                    self.held_bytes += u64::from(leaf.length);
                 }
-                self.held_bytes = self.held_bytes.saturating_sub(leaf.length.into());
-                continue;
-            };
-            if is_ours {
-                self.states[ordinal] = State::Held;
-            } else {
-                self.states[ordinal] = State::Found;
-                self.held_bytes = self.held_bytes.saturating_sub(leaf.length.into());
+                (Some(ordinal), false) => self.states[ordinal] = State::Found,
+                // Passed, or moved by a checkpoint.
+                (None, true) => late.push(leaf),
+                (None, false) => {}
             }
         }
         late
@@ -393,12 +392,7 @@ impl Sweep {
 
     /// A stretch could not be read: the server will have to.
     pub fn failed(&mut self, stretch: &Stretch) {
-        for &leaf in &stretch.leaves {
-            self.held_bytes = self.held_bytes.saturating_sub(leaf.length.into());
-            if let Some(ordinal) = self.reading(leaf) {
-                self.states[ordinal] = State::Found;
-            }
-        }
+        self.done(stretch, &[]);
     }
 
     /// Its ordinal, if it is being read and was not passed since.
@@ -457,16 +451,9 @@ impl Sweep {
                 }
             }
         }
-        // Stretches under way are counted as held until they are done.
-        newer.held_bytes += self.reading_bytes();
+        newer.reading_bytes = self.reading_bytes;
         newer.rounds = self.rounds;
         newer
-    }
-
-    fn reading_bytes(&self) -> u64 {
-        let states = self.leaves.iter().zip(&self.states);
-        let reading = states.filter(|(_, state)| **state == State::Reading);
-        reading.map(|(leaf, _)| u64::from(leaf.length)).sum()
     }
 }
 

@@ -196,9 +196,7 @@ fn a_command_is_run_and_its_exit_code_kept() {
     let mut prefetch = aged
         .bench
         .seekscope(&["prefetch", "--no-trace", "--out", "run"]);
-    prefetch
-        .arg(aged.data())
-        .args([NAMESPACE, "--command", &command]);
+    prefetch.args([&aged.server.uri, NAMESPACE, "--command", &command]);
     let output = prefetch.output().unwrap();
     assert_fails(&output, 7, &["the command ended with"]);
     assert!(done.exists());

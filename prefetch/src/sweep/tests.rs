@@ -262,8 +262,10 @@ proptest! {
             let held = |state| sweep.states.iter().filter(|s| **s == state).count() as u64;
             let unread = sweep.window().filter(|&o| sweep.states[o] == State::Unread).count() as u64;
             prop_assert_eq!(sweep.unread_bytes, unread * u64::from(LEAF));
-            prop_assert!(sweep.held_bytes >= held(State::Held) * u64::from(LEAF));
-            prop_assert!(sweep.held_bytes <= memory_bytes + JOINING.stretch_bytes);
+            prop_assert_eq!(sweep.held_bytes, held(State::Held) * u64::from(LEAF));
+            let reading: u64 = under_way.iter().map(Stretch::leaf_bytes).sum();
+            prop_assert_eq!(sweep.reading_bytes, reading);
+            prop_assert!(sweep.held_bytes() <= memory_bytes + JOINING.stretch_bytes);
             let window = sweep.window().len() as u64 * u64::from(LEAF);
             prop_assert!(sweep.fits() || window <= memory_bytes / 10 * REACH_TENTHS + u64::from(LEAF));
             if under_way.is_empty() && what != 5 {
