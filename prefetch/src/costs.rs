@@ -150,28 +150,36 @@ impl Trial {
     }
 }
 
-/// Bytes per second of one long read; what is not a leaf is given back.
-fn stream_rate(reader: &mut StretchReader, leaves: &[Place]) -> io::Result<Option<f64>> {
-    let Some(first) = leaves.iter().min() else {
+/// Bytes per second of one long read where no leaf was tried; all of it is given back.
+fn stream_rate(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
+    let Some((from, to)) = longest_gap(tried, reader.file_bytes()?) else {
         return Ok(None);
     };
-    // The leaf itself is in memory by now.
-    let start = first.end().saturating_add(4096);
-    let last = Place {
-        offset: start.saturating_add(TRIAL_BYTES),
+    let page = |offset| Place {
+        offset,
         length: 4096,
     };
-    let ends = Place {
-        offset: start,
-        length: 4096,
-    };
+    let end = to.min(from + TRIAL_BYTES);
     let read = reader.read(&Stretch {
-        leaves: vec![ends, last],
+        leaves: vec![page(from), page(end - 4096)],
     })?;
     reader.give_back(&read.ours)?;
     // Where hardly anything lacked, nothing was learnt.
-    let enough = read.bridged_bytes > TRIAL_BYTES / 2;
+    let enough = read.bridged_bytes > TRIAL_BYTES / 4;
     Ok(enough.then(|| read.bridged_bytes as f64 / read.elapsed_ns.max(1) as f64 * 1e9))
+}
+
+/// Between places, or behind the last: from where to where; `None` of a short one.
+fn longest_gap(places: &[Place], file_bytes: u64) -> Option<(u64, u64)> {
+    let mut sorted = places.to_vec();
+    sorted.sort_unstable();
+    let starts = sorted.iter().skip(1).map(|place| place.offset);
+    let gaps = sorted
+        .iter()
+        .map(Place::end)
+        .zip(starts.chain([file_bytes]));
+    let longest = gaps.max_by_key(|(from, to)| to.saturating_sub(*from))?;
+    (longest.1.saturating_sub(longest.0) > TRIAL_BYTES / 2).then_some(longest)
 }
 
 #[cfg(test)]
@@ -179,6 +187,29 @@ mod tests {
     use seekscope_layout::typical_disks;
 
     use super::*;
+
+    #[test]
+    fn the_stream_is_tried_where_no_leaf_was() {
+        let place = |mib: u64| Place {
+            offset: mib << 20,
+            length: 1 << 20,
+        };
+        assert_eq!(
+            longest_gap(&[place(40), place(0), place(10)], 60 << 20),
+            Some((11 << 20, 40 << 20))
+        );
+        assert_eq!(
+            longest_gap(&[place(1), place(0)], 60 << 20),
+            Some((2 << 20, 60 << 20))
+        );
+        assert_eq!(longest_gap(&[place(1), place(0)], 3 << 20), None);
+        assert_eq!(
+            longest_gap(&[place(9)], 3 << 20),
+            None,
+            "a file that became shorter"
+        );
+        assert_eq!(longest_gap(&[], 60 << 20), None);
+    }
 
     #[test]
     fn slow_disks_bridge_long_gaps_and_fast_ones_read_in_parallel() {

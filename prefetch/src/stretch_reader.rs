@@ -61,6 +61,11 @@ impl StretchReader {
         self.sees_residency
     }
 
+    /// As long as the file is now.
+    pub(crate) fn file_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
     /// Reads it.
     ///
     /// # Errors
