@@ -14,7 +14,7 @@ use crate::sweep::{Joining, Place, Stretch};
 
 /// Longer stretches hold up what the server reads meanwhile.
 const STRETCH_BYTES: u64 = 2 << 20;
-const GAP_BYTES_MAX: u64 = 4 << 20;
+const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
 /// Where nothing is known.
 const GAP_BYTES: u64 = 128 << 10;
@@ -57,10 +57,13 @@ impl DiskCosts {
     }
 
     /// Gaps up to the break-even of one more request and reading through.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "positive, and the cast saturates"
+    )]
     pub fn joining(&self) -> Joining {
         let gap_bytes = self.request_ns / 1e9 * self.bytes_per_s;
         Joining {
-            // Positive, and the cast saturates.
             gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
             stretch_bytes: STRETCH_BYTES,
         }
@@ -87,13 +90,14 @@ impl DiskCosts {
         let (Some(alone_ns), Some(together_ns)) = (alone.ns_per_read, together.ns_per_read) else {
             return Ok((Self::unknown(), ours));
         };
-        let gain = alone_ns / together_ns.max(1.0);
+        let gain = (alone_ns / together_ns.max(1.0)).ceil();
         let bytes_per_s = stream_rate(&mut make_reader(), leaves)?;
         let costs = Self {
             request_ns: alone_ns.min(together_ns),
             bytes_per_s: bytes_per_s.unwrap_or(GAP_BYTES as f64 / alone_ns * 1e9),
-            // A small positive number.
-            depth: (gain.ceil() as u32).clamp(2, DEPTH_MAX),
+            depth: (2..DEPTH_MAX)
+                .find(|d| f64::from(*d) >= gain)
+                .unwrap_or(DEPTH_MAX),
         };
         Ok((costs, ours))
     }

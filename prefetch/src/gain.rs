@@ -26,10 +26,8 @@ impl Slices {
     /// that was left out takes `left_out_ns`: evenly spaced, at most 32, none where even one takes too long.
     pub fn choose(leaves: usize, scan_ns: f64, left_out_ns: f64) -> Self {
         let affordable = scan_ns * TIME_SHARE / (left_out_ns.max(1.0) * SLICE as f64);
-        // Not negative, and the cast saturates.
-        let count = (affordable as usize)
-            .min(SLICES_MAX)
-            .min(leaves / (SLICE * 8));
+        let most = SLICES_MAX.min(leaves / (SLICE * 8));
+        let count = (1..=most).take_while(|n| *n as f64 <= affordable).count();
         let slices: Vec<_> = (1..=count)
             .map(|i| {
                 let start = leaves / (count + 1) * i;

@@ -109,6 +109,7 @@ mod tests {
         assert!(guard.wants_peace() && !with_baseline(7).wants_peace());
     }
 
+    #[expect(clippy::cast_possible_truncation, reason = "milliseconds in ns")]
     /// Where latency rises with intensity, it settles near what is allowed.
     #[test]
     fn it_settles_where_others_wait_as_long_as_they_may() {
@@ -116,10 +117,10 @@ mod tests {
         let mut intensity = 1.0;
         let mut waits = Vec::new();
         for _ in 0..400 {
-            let latency_ms = 1.0 + 4.0 * intensity;
-            (0..RECENT).for_each(|_| guard.others_read((latency_ms * 1e6) as u64, false));
+            let latency_ns = 1e6 + 4e6 * intensity;
+            (0..RECENT).for_each(|_| guard.others_read(latency_ns as u64, false));
             intensity = guard.intensity();
-            waits.push(latency_ms);
+            waits.push(latency_ns / 1e6);
         }
         let late = &waits[100..];
         let mean = late.iter().sum::<f64>() / late.len() as f64;

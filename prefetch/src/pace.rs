@@ -16,7 +16,7 @@ use crate::sweep::Sweep;
 /// See the module.
 pub enum Pace {
     Traced {
-        reads: ServerReads,
+        reads: Box<ServerReads>,
         position: ScanPosition,
     },
     Counted {
@@ -112,9 +112,9 @@ impl Pace {
                 started,
                 ns_per_byte,
             } => {
-                let bytes = started.elapsed().as_nanos() as f64 / ns_per_byte.max(1e-3);
-                // Never negative, and the cast saturates.
-                let could_be = sweep.ordinal_after(bytes as u64);
+                let elapsed = started.elapsed().div_f64(ns_per_byte.max(1e-3));
+                let bytes = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+                let could_be = sweep.ordinal_after(bytes);
                 let next = could_be.min(sweep.first_unread()).max(sweep.position());
                 Ok(Seen {
                     active: next > sweep.position(),

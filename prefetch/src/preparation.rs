@@ -224,7 +224,7 @@ fn pace(
     if let (Some(pid), true) = (request.pid, request.trace) {
         match ServerReads::attach(pid, path, file) {
             Ok(reads) => {
-                let position = ScanPosition::default();
+                let (reads, position) = (Box::new(reads), ScanPosition::default());
                 return Pace::Traced { reads, position };
             }
             Err(error) => limitations.push(Limitation {

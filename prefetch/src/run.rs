@@ -18,7 +18,7 @@ use crate::tree_watch::NewTree;
 const LOOK: Duration = Duration::from_millis(3);
 /// How often the guard judges.
 const JUDGE: Duration = Duration::from_millis(100);
-/// How often memory and the disk's rate are looked at.
+/// How often it is looked at what the kernel took back.
 const CHECK: Duration = Duration::from_millis(500);
 /// Pauses to see how long other reads take in peace, all together.
 const PEACE_MAX: Duration = Duration::from_secs(2);
@@ -26,10 +26,6 @@ const PEACE_MAX: Duration = Duration::from_secs(2);
 const SAMPLED: usize = 16;
 const LOST_MAX: usize = 4;
 const MEMORY_MIN_BYTES: u64 = 4 << 20;
-/// Threads that read for so much of the time keep the disk busy.
-const BUSY_SHARE: f64 = 0.8;
-/// Stretches of this length on average say how fast the disk streams.
-const STREAMING_BYTES: u64 = 512 << 10;
 
 /// Who decides about the end.
 pub struct Control<'a> {
@@ -57,7 +53,7 @@ pub struct Status {
 struct Shared {
     sweep: Mutex<Sweep>,
     wake: Condvar,
-    joining: Mutex<Joining>,
+    joining: Joining,
     /// Threads that may read; 0 pauses.
     allowed: AtomicU32,
     /// The share of the time in which a single thread reads, in thousandths.
@@ -68,8 +64,6 @@ struct Shared {
     leaves: AtomicU64,
     bytes: AtomicU64,
     bridged: AtomicU64,
-    /// Of all threads together, ns.
-    busy: AtomicU64,
     failure: Mutex<Option<std::io::Error>>,
 }
 
@@ -104,8 +98,7 @@ impl Shared {
     }
 
     fn next(&self) -> Option<Stretch> {
-        let joining = *lock(&self.joining);
-        match self.sweep().next(joining) {
+        match self.sweep().next(self.joining) {
             Next::Read(stretch) => Some(stretch),
             Next::Full | Next::Nothing => None,
         }
@@ -122,7 +115,6 @@ impl Shared {
                     let leaves = stretch.leaves.len() as u64;
                     self.leaves.fetch_add(leaves, Ordering::Relaxed);
                     self.bytes.fetch_add(read.bytes, Ordering::Relaxed);
-                    self.busy.fetch_add(read.elapsed_ns, Ordering::Relaxed);
                     self.bridged
                         .fetch_add(read.bridged_bytes, Ordering::Relaxed);
                 }
@@ -163,7 +155,7 @@ impl Prefetch {
         let shared = Shared {
             sweep: Mutex::new(sweep),
             wake: Condvar::new(),
-            joining: Mutex::new(costs.joining()),
+            joining: costs.joining(),
             allowed: AtomicU32::new(if helps { costs.depth } else { 0 }),
             duty: AtomicU32::new(1000),
             over: AtomicBool::new(false),
@@ -172,7 +164,6 @@ impl Prefetch {
             leaves: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bridged: AtomicU64::new(0),
-            busy: AtomicU64::new(0),
             failure: Mutex::new(None),
         };
         let new_tree = NewTree::default();
@@ -185,14 +176,12 @@ impl Prefetch {
             intensity: 1.0,
             peace: Duration::ZERO,
             helps,
-            // A model knows better than a disk that others use, too.
-            learns_rate: request.model.is_none(),
             scan: ScanReads::default(),
             costs,
             pace,
             slices,
             record,
-            checked: Checked::now(&shared),
+            checked: Instant::now(),
         };
         std::thread::scope(|scope| {
             let threads = || -> std::io::Result<()> {
@@ -237,25 +226,6 @@ struct ScanReads {
     last_ns: u64,
 }
 
-/// State of the last check.
-struct Checked {
-    at: Instant,
-    stretches: u64,
-    bytes: u64,
-    busy_ns: u64,
-}
-
-impl Checked {
-    fn now(shared: &Shared) -> Self {
-        Self {
-            at: Instant::now(),
-            stretches: shared.stretches.load(Ordering::Relaxed),
-            bytes: shared.bytes.load(Ordering::Relaxed),
-            busy_ns: shared.busy.load(Ordering::Relaxed),
-        }
-    }
-}
-
 /// The thread that follows the scan.
 struct Follower<'a> {
     shared: &'a Shared,
@@ -265,13 +235,12 @@ struct Follower<'a> {
     intensity: f64,
     peace: Duration,
     helps: bool,
-    learns_rate: bool,
     scan: ScanReads,
     costs: crate::costs::DiskCosts,
     pace: Pace,
     slices: crate::gain::Slices,
     record: PrefetchRecord,
-    checked: Checked,
+    checked: Instant,
 }
 
 impl Follower<'_> {
@@ -288,7 +257,7 @@ impl Follower<'_> {
                 self.judge();
                 (control.progress)(&self.status());
             }
-            if self.checked.at.elapsed() > CHECK {
+            if self.checked.elapsed() > CHECK {
                 self.check();
             }
             let idle = control.idle.is_some_and(|idle| active.elapsed() > idle);
@@ -386,13 +355,12 @@ impl Follower<'_> {
         }
         let pauses = !self.helps || peace || self.slices.holds(position);
         let depth = f64::from(self.costs.depth) * self.intensity;
-        // Small positive numbers.
         let allowed = if pauses {
             0
         } else {
-            depth.ceil().max(1.0) as u32
+            whole(depth.ceil().max(1.0))
         };
-        let duty = (depth.min(1.0) * 1000.0) as u32;
+        let duty = whole(depth.min(1.0) * 1000.0);
         self.shared.allowed.store(allowed, Ordering::Relaxed);
         self.shared.duty.store(duty, Ordering::Relaxed);
     }
@@ -403,23 +371,9 @@ impl Follower<'_> {
         }
     }
 
-    /// Memory that the kernel took back, and how fast the disk turned out to be.
+    /// Memory that the kernel took back.
     fn check(&mut self) {
-        let now = Checked::now(self.shared);
-        let bytes = now.bytes - self.checked.bytes;
-        let stretches = now.stretches - self.checked.stretches;
-        let elapsed = now.at - self.checked.at;
-        let busy_ns = (now.busy_ns - self.checked.busy_ns) as f64;
-        let threads_ns = elapsed.as_nanos() as f64 * f64::from(self.costs.depth);
-        if stretches > 0
-            && busy_ns > BUSY_SHARE * threads_ns
-            && bytes / stretches >= STREAMING_BYTES
-            && self.learns_rate
-        {
-            self.costs.bytes_per_s = bytes as f64 / elapsed.as_secs_f64();
-            *lock(&self.shared.joining) = self.costs.joining();
-        }
-        self.checked = now;
+        self.checked = Instant::now();
         let mut sweep = self.shared.sweep();
         let held = sweep.held_next(SAMPLED);
         let lost = self.reader.lost(&held).unwrap_or_default();
@@ -461,7 +415,7 @@ impl Follower<'_> {
         record.window_bytes = sweep.memory_bytes();
         record.fits = sweep.fits();
         record.rounds = sweep.rounds;
-        record.gap_bytes = lock(&self.shared.joining).gap_bytes;
+        record.gap_bytes = self.shared.joining.gap_bytes;
         record.stretches = self.shared.stretches.load(Ordering::Relaxed);
         record.leaves_read = self.shared.leaves.load(Ordering::Relaxed);
         record.bytes_read = self.shared.bytes.load(Ordering::Relaxed);
@@ -484,4 +438,12 @@ impl Follower<'_> {
         drop(sweep);
         self.record
     }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a small positive number, and the cast saturates"
+)]
+fn whole(value: f64) -> u32 {
+    value as u32
 }

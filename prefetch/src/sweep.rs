@@ -437,9 +437,8 @@ impl Sweep {
             .filter_map(|(leaf, &state)| Some((still(leaf)?, state)))
             .collect();
         let next = self.leaves[self.position..].iter().find_map(still);
-        let share = self.position as f64 / self.leaves.len().max(1) as f64;
-        // At most as many as there are.
-        let position = next.unwrap_or((share * newer.leaves.len() as f64) as usize);
+        let as_far_on = self.position * newer.leaves.len() / self.leaves.len().max(1);
+        let position = next.unwrap_or(as_far_on);
         newer.advance(position);
         for (ordinal, state) in known {
             let is_ahead = ordinal >= newer.position && newer.states[ordinal] == State::Unread;
