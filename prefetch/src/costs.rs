@@ -14,6 +14,10 @@ use crate::sweep::{Joining, Place, Stretch};
 
 /// Longer stretches hold up what the server reads meanwhile.
 const STRETCH_BYTES: u64 = 2 << 20;
+/// Disks with a break-even beyond this are read as streams where all is wanted.
+const STREAM_GAP_BYTES: u64 = 512 << 10;
+/// Of a stream, bytes in one go.
+pub(crate) const STREAM_BYTES: u64 = 32 << 20;
 const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
 /// Where nothing is known.
@@ -67,6 +71,11 @@ impl DiskCosts {
             gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
             stretch_bytes: STRETCH_BYTES,
         }
+    }
+
+    /// Requests are so dear that a file that is wanted as a whole is best read as a stream.
+    pub fn favours_streams(&self) -> bool {
+        self.joining().gap_bytes >= STREAM_GAP_BYTES
     }
 
     /// From reading `leaves`, those the scan needs first, one after the other and then several at a

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::PrefetchRecord;
 
 use crate::PrefetchError;
+use crate::costs::STREAM_BYTES;
 use crate::guard::Guard;
 use crate::pace::{Pace, Seen};
 use crate::preparation::Prefetch;
@@ -152,10 +153,15 @@ impl Prefetch {
             ..
         } = self;
         let helps = record.cannot_help.is_empty();
+        let streams = sweep.fits() && costs.favours_streams();
+        let mut joining = costs.joining();
+        if streams {
+            joining.stretch_bytes = STREAM_BYTES;
+        }
         let shared = Shared {
             sweep: Mutex::new(sweep),
             wake: Condvar::new(),
-            joining: costs.joining(),
+            joining,
             allowed: AtomicU32::new(if helps { costs.depth } else { 0 }),
             duty: AtomicU32::new(1000),
             over: AtomicBool::new(false),
@@ -186,7 +192,10 @@ impl Prefetch {
         std::thread::scope(|scope| {
             let threads = || -> std::io::Result<()> {
                 for number in 0..costs.depth {
-                    let reader = StretchReader::new(Arc::clone(&file));
+                    let reader = match streams {
+                        true => StretchReader::streaming(&file)?,
+                        false => StretchReader::new(Arc::clone(&file)),
+                    };
                     let (shared, name) = (&shared, format!("prefetch-{number}"));
                     let thread = std::thread::Builder::new().name(name);
                     thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;

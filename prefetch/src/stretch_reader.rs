@@ -56,6 +56,18 @@ impl StretchReader {
         }
     }
 
+    /// With the kernel's read-ahead, for long stretches of a file that is wanted as a whole: without it
+    /// pages come one by one into memory, and a virtual disk takes only some 126 of them in a request
+    /// (0.5 MB; measured with read-ahead: 1.8 MB). Some of what lies behind a stretch is then read, too.
+    ///
+    /// # Errors
+    /// Where the file cannot be opened once more, which gives it a read-ahead of its own.
+    pub fn streaming(file: &File) -> io::Result<Self> {
+        let own = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        fadvise(&own, 0, None, Advice::Normal)?;
+        Ok(Self::new(Arc::new(own)))
+    }
+
     /// Whether pages can be told that were in memory before. Where not, nothing is given back.
     pub fn sees_residency(&self) -> bool {
         self.sees_residency
