@@ -42,7 +42,8 @@ const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "ar
 pub struct Request {
     /// The data directory.
     pub directory: PathBuf,
-    /// `database.collection`, `database.collection/index`, file or ident.
+    /// The file, as [`DataDirectory::find`] takes it, and what the user called it.
+    pub table: String,
     pub named: String,
     /// The server, where it runs on this host.
     pub pid: Option<u32>,
@@ -87,7 +88,7 @@ impl Prefetch {
     pub fn prepare(request: Request, stop: &AtomicBool) -> Result<Self, PrefetchError> {
         let started = Instant::now();
         let directory = DataDirectory::open(&request.directory, stop)?;
-        let table = directory.find(&request.named)?;
+        let table = directory.find(&request.table)?;
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
         let walked = directory.walk(table, &walk_options(stop))?;
         let file = Arc::new(directory.open_table(table)?);

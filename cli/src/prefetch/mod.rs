@@ -119,7 +119,8 @@ impl Work {
         let args = &self.args;
         Request {
             directory: target.directory.clone(),
-            named: target.file.clone(),
+            table: target.file.clone(),
+            named: args.name.clone(),
             pid: target.pid,
             window_bytes: args.pace.window,
             disk_measured: args.disk.disk_run.is_some(),

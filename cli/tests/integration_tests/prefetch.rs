@@ -13,7 +13,7 @@ use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
 use crate::support::{Bench, ForeignServer, assert_fails, json, machine, stderr};
 
-const DOCUMENTS: u64 = 6000;
+const DOCUMENTS: u64 = 24_000;
 const NAMESPACE: &str = "shop.orders";
 
 /// A server whose collection was shuffled by updates, all in its files.
