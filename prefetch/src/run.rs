@@ -69,6 +69,23 @@ struct Shared {
 }
 
 impl Shared {
+    fn new(sweep: Sweep, joining: Joining, allowed: u32) -> Self {
+        Self {
+            sweep: Mutex::new(sweep),
+            wake: Condvar::new(),
+            joining,
+            allowed: AtomicU32::new(allowed),
+            duty: AtomicU32::new(1000),
+            over: AtomicBool::new(false),
+            reading: AtomicU32::new(0),
+            stretches: AtomicU64::new(0),
+            leaves: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            bridged: AtomicU64::new(0),
+            failure: Mutex::new(None),
+        }
+    }
+
     fn sweep(&self) -> MutexGuard<'_, Sweep> {
         lock(&self.sweep)
     }
@@ -158,20 +175,7 @@ impl Prefetch {
         if streams {
             joining.stretch_bytes = STREAM_BYTES;
         }
-        let shared = Shared {
-            sweep: Mutex::new(sweep),
-            wake: Condvar::new(),
-            joining,
-            allowed: AtomicU32::new(if helps { costs.depth } else { 0 }),
-            duty: AtomicU32::new(1000),
-            over: AtomicBool::new(false),
-            reading: AtomicU32::new(0),
-            stretches: AtomicU64::new(0),
-            leaves: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            bridged: AtomicU64::new(0),
-            failure: Mutex::new(None),
-        };
+        let shared = Shared::new(sweep, joining, if helps { costs.depth } else { 0 });
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
