@@ -60,6 +60,8 @@ pub(crate) struct Work {
     pub(crate) records: u64,
     pub(crate) operations: u64,
     pub(crate) in_flight: u32,
+    /// Documents of one insert.
+    pub(crate) batch: u32,
 }
 
 impl Work {
@@ -70,6 +72,7 @@ impl Work {
             records,
             operations: records,
             in_flight,
+            batch: 1,
         }
     }
 }
@@ -157,6 +160,7 @@ impl Tools {
                 command.args(["--records", &work.records.to_string()]);
                 command.args(["--operations", &work.operations.to_string()]);
                 command.args(["--in-flight", &in_flight, "--warm-up", "none"]);
+                command.arg("-p").arg(format!("batchsize={}", work.batch));
                 command.arg("--out").arg(out);
                 command
             }
@@ -168,7 +172,8 @@ impl Tools {
                 command.args(["-threads", &in_flight, "-p", "status.interval=1", "-P"]);
                 command.arg(properties);
                 let url = format!("mongodb.url={server}/{}?{options}", tool.database());
-                for property in counts.iter().chain([&url]) {
+                let batch = format!("batchsize={}", work.batch);
+                for property in counts.iter().chain([&url, &batch]) {
                     command.args(["-p", property]);
                 }
                 command
@@ -250,7 +255,8 @@ fn parse_ycsb(work: &Work, ran: &Ran, operation: &str) -> Result<Said> {
     let kinds = ["READ", "UPDATE", "INSERT"];
     let good: f64 = kinds
         .iter()
-        .filter_map(|kind| value(kind, "Return=OK"))
+        .flat_map(|kind| [value(kind, "Return=OK"), value(kind, "Return=BATCHED_OK")])
+        .flatten()
         .sum();
     #[expect(
         clippy::cast_possible_truncation,
