@@ -229,16 +229,27 @@ fn parse_seekscope(stdout: &str, operation: &str) -> Result<Said> {
     let operations = summary["operations"].as_array().context("no operations")?;
     let named = operations.iter().find(|o| o["name"] == operation);
     let p99_us = named.and_then(|o| o["service_us"]["p99"].as_f64());
+    // Peers count the documents of a batch.
+    let per_request = match (operation, named) {
+        ("INSERT", Some(insert)) => {
+            let count = insert["count"].as_f64().filter(|count| *count > 0.0);
+            insert["documents"].as_f64().zip(count)
+        }
+        _ => None,
+    };
+    let documents = per_request.map_or(1.0, |(documents, count)| documents / count);
     let failures = step["failures"].as_array();
     let failed = failures
         .into_iter()
         .flatten()
         .filter_map(|f| f["count"].as_u64());
     Ok(Said {
-        per_s: step["throughput_per_s"].as_f64().context("no throughput")?,
+        per_s: step["throughput_per_s"].as_f64().context("no throughput")? * documents,
         p99_ms: p99_us.context("no p99")? / 1e3,
         failed: failed.sum(),
-        working_cpu_us: step["client_cpu_us_per_op"].as_f64(),
+        working_cpu_us: step["client_cpu_us_per_op"]
+            .as_f64()
+            .map(|us| us / documents),
     })
 }
 
