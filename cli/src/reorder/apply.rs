@@ -28,10 +28,10 @@ impl Reorder {
         place: &mut Place,
         namespace: &Namespace,
     ) -> Result<()> {
+        let spool = spool(session)?;
         let record = measurement(&mut session.document);
         let plan = record.plan.clone().unwrap_or_default();
         self.insist(namespace, &plan)?;
-        let spool = self.spool()?;
         let mut request = self.request(namespace, &plan, spool.path().into())?;
         for sentence in sentences::contract(record) {
             self.progress.say(sentence);
@@ -75,14 +75,6 @@ impl Reorder {
             guard: (!self.args.no_guard).then_some(guard),
             spool,
         })
-    }
-
-    /// A private folder beside the runs, gone at the end.
-    pub fn spool(&self) -> Result<tempfile::TempDir> {
-        tempfile::Builder::new()
-            .prefix("seekscope-reorder-")
-            .tempdir_in(".")
-            .context("no folder can be made here for the keys of documents that change meanwhile")
     }
 
     /// Ready when a signal came.
@@ -150,6 +142,15 @@ impl Reorder {
         measurement(&mut session.document).after = layout.map(|layout| layout.layout);
         session.save()
     }
+}
+
+/// A private folder in the run for the keys of documents that change meanwhile; gone at the end.
+pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
+    let folder = session.directory.path();
+    tempfile::Builder::new()
+        .prefix("changed-keys-")
+        .tempdir_in(folder)
+        .with_context(|| format!("{}: no folder can be made there", folder.display()))
 }
 
 /// `fsync` without a lock flushes everything, which takes a checkpoint.
