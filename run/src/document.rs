@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
+    ReorderMeasurement,
 };
 
 /// Schema name and version written by this build.
@@ -327,6 +328,9 @@ pub struct RunDocument {
     /// What `layout` found.
     #[serde(default)]
     pub layout: Option<LayoutMeasurement>,
+    /// What `reorder` planned and did.
+    #[serde(default)]
+    pub reorder: Option<ReorderMeasurement>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -355,6 +359,7 @@ impl RunDocument {
             disk: None,
             bench: None,
             layout: None,
+            reorder: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

@@ -32,6 +32,7 @@ pub mod page_cache;
 mod parquet_file;
 pub mod pressure;
 pub mod process_io;
+pub mod reorder;
 pub mod surroundings;
 pub mod thread_record;
 pub mod units;
@@ -71,5 +72,9 @@ pub use layout::{
 pub use parquet_file::JoinedParquetWriter;
 pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
+pub use reorder::{
+    Clustering, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
+    ReorderSpace, ReorderTask, ReorderTime, ReorderVerdict, Reordered, WriteRate, WritersStop,
+};
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;

@@ -3,6 +3,7 @@
 //! `place` finds the files, `measurement` walks them and fills in the records, `watch` follows
 //! checkpoints; `results` says what the records mean.
 
+mod collection;
 mod findings;
 mod leaf_list;
 mod measurement;
@@ -14,9 +15,12 @@ mod since;
 mod summary;
 mod watch;
 
+pub use collection::CollectionLayout;
+pub use place::Whereabouts;
 pub use results::Results;
+pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};
-pub use summary::file as file_summary;
+pub use summary::{file as file_summary, summary};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -33,8 +37,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
 use measurement::Measurement;
-use place::{Place, Whereabouts};
-use scan_disk::ScanDisk;
+use place::Place;
 use since::Since;
 
 /// Runs the command.
@@ -50,7 +53,7 @@ pub async fn run(
     }
     let mut signals = Signals::catch();
     let progress = Progress::new(args.output.quiet);
-    let whereabouts = Whereabouts::find(&args, progress).await?;
+    let whereabouts = Whereabouts::find(&args.place, args.pid, progress).await?;
     if args.leaves {
         let (printed, signal) = signals
             .cancelling(move |stop| leaf_list::print(&args, &whereabouts, stop))

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{Limitation, TargetFacts};
-use seekscope_server::{FileMap, Namespace, ProcFs, Server, redact_uri};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::LayoutArgs;
 use crate::exit::{Elsewhere, NotPermitted, Usage};
@@ -25,10 +25,9 @@ pub struct Whereabouts {
 
 impl Whereabouts {
     /// Asks the server for its data directory where a connection string or a process was named.
-    pub async fn find(args: &LayoutArgs, progress: Progress) -> Result<Self> {
-        let place = &args.place;
+    pub async fn find(place: &str, pid: Option<u32>, progress: Progress) -> Result<Self> {
         if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
-            return match args.pid {
+            return match pid {
                 Some(_) => {
                     Err(Usage("--pid belongs to the connection string of a server".into()).into())
                 }
@@ -39,18 +38,22 @@ impl Whereabouts {
             };
         }
         let _step = progress.step("connecting");
-        let server = Server::connect(place).await?;
+        Self::of_server(&Server::connect(place).await?, pid).await
+    }
+
+    /// The same of a server that is connected.
+    pub async fn of_server(server: &Server, pid: Option<u32>) -> Result<Self> {
         let proc_fs = ProcFs::host();
         let facts = server.facts(&proc_fs).await;
         let mut target = facts.target;
-        if let Some(pid) = args.pid {
+        if let Some(pid) = pid {
             target.pid = Some(pid);
             let seen = proc_fs.dbpath(pid);
             target.dbpath = seen.map(|path| path.to_string_lossy().into_owned());
         }
-        let path = data_path(&target, &facts.missing, place)?;
+        let path = data_path(&target, &facts.missing, &server.shown_uri())?;
         let mut limitations = Vec::new();
-        let names = FileMap::read(&server, None).await.unwrap_or_else(|error| {
+        let names = FileMap::read(server, None).await.unwrap_or_else(|error| {
             limitations.push(Limitation {
                 what: "the server did not tell which file holds which collection".into(),
                 why: error.to_string(),
@@ -71,8 +74,7 @@ impl Whereabouts {
 }
 
 /// The server's data directory as this process can open it.
-fn data_path(target: &TargetFacts, missing: &[Limitation], uri: &str) -> Result<PathBuf> {
-    let shown = redact_uri(uri);
+fn data_path(target: &TargetFacts, missing: &[Limitation], shown: &str) -> Result<PathBuf> {
     let why = |about: &str| {
         let matching = missing.iter().find(|m| m.what.contains(about));
         matching.map_or_else(String::new, |m| format!(": {}; {}", m.why, m.remedy))
