@@ -48,7 +48,7 @@ impl Job<'_> {
     /// stopped, and original and copy are equal.
     pub(crate) async fn prepare(&mut self, hold: &mut Hold<'_>) -> Result<Watch, ReorderError> {
         let mut guard = Guard::start(&self.site, self.guard).await;
-        let mut watch = self.watch(hold).await?;
+        let mut watch = self.watch(hold.is_quiesced()).await?;
         let site = self.site.clone();
         {
             let bulk = self.bulk(&mut guard);
@@ -73,7 +73,7 @@ impl Job<'_> {
 
     /// Begins to watch for writes, before anything is read. Where the place in the stream is lost, what
     /// had been copied is of no use.
-    async fn watch(&mut self, hold: &Hold<'_>) -> Result<Watch, ReorderError> {
+    async fn watch(&mut self, quiesced: bool) -> Result<Watch, ReorderError> {
         let site = self.site.clone();
         let spool = Spool::create(&self.spool)?;
         let catch_up = CatchUp::new(spool.clone(), self.record.seed());
@@ -84,7 +84,7 @@ impl Job<'_> {
             self.done.writes_seen_by = "change stream".into();
             return Ok(Watch::Stream(follower, catch_up));
         }
-        if self.record.phase > Phase::Copying && self.record.token.is_none() && hold.is_quiesced() {
+        if self.record.phase > Phase::Copying && self.record.token.is_none() && quiesced {
             self.done.writes_seen_by = "the server's counters".into();
             return Ok(Watch::Counters);
         }
@@ -99,7 +99,7 @@ impl Job<'_> {
                 self.record.save(&site).await?;
                 Ok(Watch::Stream(follower, catch_up))
             }
-            Err(_) if hold.is_quiesced() => {
+            Err(_) if quiesced => {
                 self.record.token = None;
                 self.record.writes = WriteCounts::read(&site).await;
                 self.done.writes_seen_by = "the server's counters".into();
