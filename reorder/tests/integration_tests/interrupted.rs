@@ -171,7 +171,7 @@ async fn stopped_on_request_it_rolls_back() {
         let before = filled(&bed).await;
         let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
         let act = Act::at(step, async move {
-            sender.send(()).unwrap();
+            let _ = sender.send(());
         });
         let stop = async move {
             receiver.await.unwrap();
