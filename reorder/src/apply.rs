@@ -10,7 +10,7 @@ use crate::hold::Hold;
 use crate::job::Job;
 use crate::site::Site;
 use crate::state::Record;
-use crate::worker::Worker;
+use crate::worker::{AtWork, Worker};
 use crate::{
     By, Definition, Progress, ReorderError, Request, RolledBack, Step, Writers, space, undo,
 };
@@ -45,7 +45,7 @@ pub async fn apply(
 /// Can it be done at all? Changes nothing.
 async fn check(site: &Site, request: &mut Request) -> Result<Definition, ReorderError> {
     let definition = Definition::of(site, site.target_name()).await?;
-    let hold = Hold::new(&mut request.writers);
+    let mut hold = Hold::new(&mut request.writers);
     if let Some(why) = definition.refusal(&request.by, hold.is_quiesced()) {
         return Err(site.refused(why));
     }
@@ -97,6 +97,7 @@ pub(crate) async fn drive(
 ) -> Result<Reordered, ReorderError> {
     let mut hold = Hold::new(writers);
     let (site, worker) = (job.site.clone(), job.record.worker.clone());
+    let _at_work = AtWork::begin(&worker);
     let prepared = tokio::select! {
         biased;
         () = stop => Err(ReorderError::Stopped),

@@ -94,6 +94,13 @@ impl Follower {
         self.seen.borrow().clone()
     }
 
+    /// `None` where the task ended before.
+    async fn wait(&self, until: impl FnMut(&Seen) -> bool) -> Option<Seen> {
+        let mut seen = self.seen.clone();
+        let seen = seen.wait_for(until).await;
+        seen.ok().map(|seen| seen.clone())
+    }
+
     /// Writes a mark and waits until it comes through the stream; then everything that was acknowledged
     /// before has come too.
     pub(crate) async fn barrier(&self, site: &Site) -> Result<Seen, ReorderError> {
@@ -102,14 +109,10 @@ impl Follower {
         let records = site.records();
         let written = records.insert_one(document).await;
         written.map_err(|e| site.failed("insert", &e))?;
-        let mut seen = self.seen.clone();
-        let came = seen.wait_for(|s| s.barrier == Some(mark) || s.end.is_some());
-        let came = tokio::time::timeout(BARRIER_LIMIT, came).await;
-        let seen = match came {
-            Ok(Ok(seen)) => seen.clone(),
-            Ok(Err(_)) => return Err(site.aborted("the change stream ended")),
-            Err(_) => return Err(site.aborted("the change stream stands still")),
-        };
+        let came = self.wait(|s| s.barrier == Some(mark) || s.end.is_some());
+        let seen = tokio::time::timeout(BARRIER_LIMIT, came).await;
+        let seen = seen.map_err(|_| site.aborted("the change stream stands still"))?;
+        let seen = seen.ok_or_else(|| site.aborted("the change stream ended"))?;
         let removed = records.delete_one(doc! { "_id": mark }).await;
         removed.map_err(|e| site.failed("delete", &e))?;
         match ended(site, &seen) {
@@ -120,9 +123,8 @@ impl Follower {
 
     /// Returns when something happened after which the copy is of no use.
     pub(crate) async fn ended(&self, site: &Site) -> ReorderError {
-        let mut seen = self.seen.clone();
-        let end = seen.wait_for(|s| s.end.is_some()).await;
-        let error = end.ok().and_then(|seen| ended(site, &seen));
+        let seen = self.wait(|s| s.end.is_some()).await;
+        let error = seen.and_then(|seen| ended(site, &seen));
         error.unwrap_or_else(|| site.aborted("the change stream ended"))
     }
 
@@ -139,13 +141,9 @@ impl Follower {
 
     /// After the swap: what came before it.
     pub(crate) async fn until_swapped(&self) -> Option<Seen> {
-        let mut seen = self.seen.clone();
-        let swapped = seen.wait_for(|s| s.end.is_some());
-        let seen = tokio::time::timeout(BARRIER_LIMIT, swapped)
-            .await
-            .ok()?
-            .ok()?;
-        (!matches!(seen.end, Some(End::Failed(_)))).then(|| seen.clone())
+        let swapped = self.wait(|s| s.end.is_some());
+        let seen = tokio::time::timeout(BARRIER_LIMIT, swapped).await.ok()??;
+        (!matches!(seen.end, Some(End::Failed(_)))).then_some(seen)
     }
 }
 

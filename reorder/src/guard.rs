@@ -142,7 +142,7 @@ fn push<T>(window: &mut VecDeque<T>, value: T) {
 
 fn too_slow(window: &VecDeque<Duration>, limit: Duration) -> Option<PauseReason> {
     let median = median(window.iter().copied().collect());
-    (median > limit).then(|| PauseReason::Latency {
+    (median > limit).then_some(PauseReason::Latency {
         median_ms: median.as_secs_f64() * 1e3,
         limit_ms: limit.as_secs_f64() * 1e3,
     })

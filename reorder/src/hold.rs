@@ -31,7 +31,7 @@ impl<'a> Hold<'a> {
     }
 
     /// Why writers cannot be kept away as asked; `None` where they can.
-    pub(crate) async fn refusal(&self, site: &Site) -> Result<Option<String>, ReorderError> {
+    pub(crate) async fn refusal(&mut self, site: &Site) -> Result<Option<String>, ReorderError> {
         match self.writers {
             Writers::BlockedByServer => block_refusal(&site.server).await,
             _ => Ok(None),

@@ -14,7 +14,7 @@ use crate::reader::ScanOrder;
 use crate::site::Site;
 use crate::spool::Spool;
 use crate::state::Record;
-use crate::writes::WriteCounts;
+use crate::writes::{WriteCounts, Written};
 use crate::{By, Definition, GuardLimits, Phase, Progress, ReorderError, Step, indexes, undo};
 
 /// Catching up ends with a round that took no longer …
@@ -48,7 +48,7 @@ impl Job<'_> {
     /// stopped, and original and copy are equal.
     pub(crate) async fn prepare(&mut self, hold: &mut Hold<'_>) -> Result<Watch, ReorderError> {
         let mut guard = Guard::start(&self.site, self.guard).await;
-        let mut watch = self.watch(hold).await?;
+        let mut watch = self.watch(hold.is_quiesced()).await?;
         let site = self.site.clone();
         {
             let bulk = self.bulk(&mut guard);
@@ -73,7 +73,7 @@ impl Job<'_> {
 
     /// Begins to watch for writes, before anything is read. Where the place in the stream is lost, what
     /// had been copied is of no use.
-    async fn watch(&mut self, hold: &Hold<'_>) -> Result<Watch, ReorderError> {
+    async fn watch(&mut self, quiesced: bool) -> Result<Watch, ReorderError> {
         let site = self.site.clone();
         let spool = Spool::create(&self.spool)?;
         let catch_up = CatchUp::new(spool.clone(), self.record.seed());
@@ -84,7 +84,7 @@ impl Job<'_> {
             self.done.writes_seen_by = "change stream".into();
             return Ok(Watch::Stream(follower, catch_up));
         }
-        if self.record.phase > Phase::Copying && self.record.token.is_none() && hold.is_quiesced() {
+        if self.record.phase > Phase::Copying && self.record.token.is_none() && quiesced {
             self.done.writes_seen_by = "the server's counters".into();
             return Ok(Watch::Counters);
         }
@@ -99,7 +99,7 @@ impl Job<'_> {
                 self.record.save(&site).await?;
                 Ok(Watch::Stream(follower, catch_up))
             }
-            Err(_) if hold.is_quiesced() => {
+            Err(_) if quiesced => {
                 self.record.token = None;
                 self.record.writes = WriteCounts::read(&site).await;
                 self.done.writes_seen_by = "the server's counters".into();
@@ -225,10 +225,7 @@ impl Job<'_> {
                 follower.barrier(&site).await?;
                 catch_up.settle(&site).await?;
             }
-            Watch::Counters => self.check_counters(guard).await?,
-        }
-        if indexes::has_ttl(&self.definition) {
-            self.progress.step(Step::LastMoment);
+            Watch::Counters => self.check_unwritten(guard).await?,
         }
         self.compare_counts().await?;
         indexes::let_expire(&site, &self.definition).await?;
@@ -263,31 +260,38 @@ impl Job<'_> {
             .aborted("somebody wrote to it in the last moment, in which nobody should"))
     }
 
+    /// What the server's counters say of the time since the copy began.
+    async fn written(&self) -> Written {
+        let now = WriteCounts::read(&self.site).await;
+        match (&self.record.writes, &now) {
+            (Some(before), Some(now)) => before.until(now),
+            _ => Written::Unknown,
+        }
+    }
+
     /// Without a stream: nothing at all may have been written since before the copy.
-    async fn check_counters(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
-        let site = &self.site;
-        let now = WriteCounts::read(site).await;
-        let unchanged = match (&self.record.writes, &now) {
-            (Some(before), Some(now)) => before.unchanged(now),
-            _ => false,
-        };
-        // What the server expires is not in its counters.
-        if unchanged && !indexes::has_ttl(&self.definition) {
-            return Ok(());
+    async fn check_unwritten(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
+        let broken = self
+            .site
+            .aborted("somebody wrote to it meanwhile, which --quiesced promised not to happen");
+        match self.written().await {
+            Written::Yes => return Err(broken),
+            // What the server expires is not in its counters.
+            Written::No if !indexes::has_ttl(&self.definition) => return Ok(()),
+            _ => {}
         }
         self.done.writes_seen_by = "reading it again".into();
         self.progress.step(Step::Verifying);
-        let sum = self.record.checksum(site)?;
-        let same = read_again(site, &sum, guard, self.progress).await?;
-        let later = WriteCounts::read(site).await;
-        let quiet = match (&now, &later) {
-            (Some(now), Some(later)) => now.unchanged(later),
-            _ => true,
-        };
-        if same && quiet {
-            return Ok(());
+        let sum = self.record.checksum(&self.site)?;
+        let now = WriteCounts::read(&self.site).await;
+        let same = read_again(&self.site, &sum, guard, self.progress).await?;
+        let later = WriteCounts::read(&self.site).await;
+        let written = now.zip(later).map(|(now, later)| now.until(&later));
+        if same && written != Some(Written::Yes) {
+            Ok(())
+        } else {
+            Err(broken)
         }
-        Err(site.aborted("somebody wrote to it meanwhile, which --quiesced promised not to happen"))
     }
 
     async fn compare_counts(&self) -> Result<(), ReorderError> {

@@ -13,7 +13,7 @@ use crate::site::Site;
 const MARGIN: f64 = 1.2;
 /// Left free while the copy grows, bytes: a server whose disk is full dies.
 const RESERVE_BYTES: u64 = 256 << 20;
-const INTERVAL: Duration = Duration::from_secs(3);
+const INTERVAL: Duration = Duration::from_secs(5);
 
 /// Bytes that a copy with its indexes may need.
 pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
@@ -52,19 +52,18 @@ pub(crate) async fn watch(site: &Site) -> ReorderError {
     }
 }
 
-/// Bytes free where the server keeps its data: by its own word (since 3.6), else by the file system of
-/// this host. `None` where neither is known.
+/// Bytes free where the server keeps its data: by the file system of this host, else by the server's
+/// word (since 3.6), which costs it a look at every collection. `None` where neither is known.
 async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
+    if let Some(found) = folder.and_then(|folder| rustix::fs::statvfs(folder).ok()) {
+        return Some(found.f_bavail.saturating_mul(found.f_frsize));
+    }
     let stats = site.command(doc! { "dbStats": 1 }).await.ok()?;
     let (total, used) = (
         number(stats.get("fsTotalSize")),
         number(stats.get("fsUsedSize")),
     );
-    if total > 0.0 {
-        return Some(rounded(total - used));
-    }
-    let found = rustix::fs::statvfs(folder?).ok()?;
-    Some(found.f_bavail.saturating_mul(found.f_frsize))
+    (total > 0.0).then(|| rounded(total - used))
 }
 
 /// The server's, where it is on this host.

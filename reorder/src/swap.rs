@@ -25,12 +25,11 @@ impl Job<'_> {
             Watch::Counters => None,
         };
         self.reach(Phase::Swapping).await?;
-        if let (Watch::Stream(follower, _), Some(before)) = (watch, &before)
-            && follower.barrier(&self.site).await?.changes != before.changes
-        {
-            return Err(self.site.aborted("somebody wrote to it in the last moment"));
+        if let Err(error) = self.last_look(watch, before.as_ref()).await {
+            // What is recorded must not look as if the server might have begun to rename.
+            self.reach(Phase::Indexed).await?;
+            return Err(error);
         }
-        self.site.check_target(&self.record.original).await?;
         rename(&self.site, &self.record).await?;
         self.progress.step(Step::CleaningUp);
         let lost = match (watch, before) {
@@ -40,6 +39,16 @@ impl Job<'_> {
         undo::finish(&self.site, &self.record).await?;
         self.record.blocked = false;
         lost
+    }
+
+    /// Nothing came since, and the original is the one it was.
+    async fn last_look(&self, watch: &Watch, before: Option<&Seen>) -> Result<(), ReorderError> {
+        if let (Watch::Stream(follower, _), Some(before)) = (watch, before)
+            && follower.barrier(&self.site).await?.changes != before.changes
+        {
+            return Err(self.site.aborted("somebody wrote to it in the last moment"));
+        }
+        self.site.check_target(&self.record.original).await
     }
 }
 

@@ -1,10 +1,36 @@
 //! Who works on a reordering: told from one that was killed.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::sync::{Mutex, PoisonError};
 
 use bson::oid::ObjectId;
 use seekscope_server::{ProcFs, ProcessIdentity};
 use serde::{Deserialize, Serialize};
+
+/// Tokens of what this process works on: a future that was dropped is as dead as a killed process.
+static AT_WORK: Mutex<BTreeSet<ObjectId>> = Mutex::new(BTreeSet::new());
+
+/// While it lives, the worker counts as alive.
+#[derive(Debug)]
+pub(crate) struct AtWork(ObjectId);
+
+impl AtWork {
+    pub(crate) fn begin(worker: &Worker) -> Self {
+        at_work(|tokens| tokens.insert(worker.token));
+        Self(worker.token)
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        at_work(|tokens| tokens.remove(&self.0));
+    }
+}
+
+fn at_work(act: impl FnOnce(&mut BTreeSet<ObjectId>) -> bool) -> bool {
+    act(&mut AT_WORK.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// A process on some host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +65,9 @@ impl Worker {
         let here = Self::this();
         if self.host != here.host || self.boot_id != here.boot_id || self.boot_id.is_empty() {
             return None;
+        }
+        if (self.pid, self.start_ticks) == (here.pid, here.start_ticks) {
+            return Some(at_work(|tokens| tokens.contains(&self.token)));
         }
         Some(ProcFs::host().is_alive(&ProcessIdentity {
             pid: u32::try_from(self.pid).ok()?,

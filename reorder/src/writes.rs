@@ -7,6 +7,8 @@ use crate::site::Site;
 
 /// What the command `top` counts as writes: of everybody, and also what only locked for writing.
 const COUNTERS: [&str; 4] = ["insert", "update", "remove", "writeLock"];
+/// Place of the last.
+const LOCK: usize = 3;
 
 /// Writes to one collection since the server's start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,13 +43,35 @@ impl WriteCounts {
         })
     }
 
-    /// Was nothing written between the two readings? `false` where that cannot be told.
-    pub(crate) fn unchanged(&self, later: &Self) -> bool {
+    /// Was anything written between the two readings?
+    pub(crate) fn until(&self, later: &Self) -> Written {
         // Both clocks are cut to whole seconds.
-        self.pid == later.pid
-            && (self.started_s - later.started_s).abs() <= 2
-            && self.counts == later.counts
+        let same_start = self.pid == later.pid && (self.started_s - later.started_s).abs() <= 2;
+        if !same_start {
+            Written::Unknown
+        } else if self.counts == later.counts {
+            Written::No
+        } else if self
+            .counts
+            .iter()
+            .zip(&later.counts)
+            .take(LOCK)
+            .all(|(a, b)| a == b)
+        {
+            Written::Unknown
+        } else {
+            Written::Yes
+        }
     }
+}
+
+/// What counters say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written {
+    No,
+    Yes,
+    /// The server was restarted, or something locked the collection that need not have changed it.
+    Unknown,
 }
 
 fn whole(value: &Bson) -> Option<i64> {
@@ -76,9 +100,19 @@ mod tests {
             started_s,
             counts,
         };
-        assert!(counts.unchanged(&with(5, 101, vec![1, 2, 3, 4])));
-        assert!(!counts.unchanged(&with(5, 100, vec![1, 3, 3, 4])));
-        assert!(!counts.unchanged(&with(6, 100, vec![1, 2, 3, 4])));
-        assert!(!counts.unchanged(&with(5, 190, vec![1, 2, 3, 4])));
+        assert_eq!(counts.until(&with(5, 101, vec![1, 2, 3, 4])), Written::No);
+        assert_eq!(counts.until(&with(5, 100, vec![1, 3, 3, 5])), Written::Yes);
+        assert_eq!(
+            counts.until(&with(5, 100, vec![1, 2, 3, 5])),
+            Written::Unknown
+        );
+        assert_eq!(
+            counts.until(&with(6, 100, vec![1, 2, 3, 4])),
+            Written::Unknown
+        );
+        assert_eq!(
+            counts.until(&with(5, 190, vec![1, 2, 3, 4])),
+            Written::Unknown
+        );
     }
 }

@@ -8,4 +8,6 @@
 )]
 
 mod copies;
+mod interrupted;
+mod others;
 mod support;

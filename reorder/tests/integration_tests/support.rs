@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use bson::{Document, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
+use futures_util::future::BoxFuture;
 use mongodb::Collection;
 use mongodb::options::Hint;
 use seekscope_reorder::{By, Progress, Request, Step, Writers};
 use seekscope_server::{Namespace, Server, ServerBinary};
+use tokio::runtime::Handle;
 
 pub(crate) struct Bed {
     pub(crate) server: Server,
@@ -179,29 +181,27 @@ pub(crate) fn never() -> std::future::Pending<()> {
     std::future::pending()
 }
 
-/// Tells when a step begins, and keeps all of them.
-#[derive(Default)]
-pub(crate) struct Steps {
-    pub(crate) seen: Mutex<Vec<Step>>,
-    pub(crate) begun: tokio::sync::Notify,
-    /// The step that is told.
-    pub(crate) at: Option<Step>,
+/// Does something when a step begins for the first time, and goes on when it is done.
+pub(crate) struct Act {
+    at: Step,
+    act: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
-impl Steps {
-    pub(crate) fn until(step: Step) -> Self {
+impl Act {
+    pub(crate) fn at(step: Step, act: impl Future<Output = ()> + Send + 'static) -> Self {
         Self {
-            at: Some(step),
-            ..Self::default()
+            at: step,
+            act: Mutex::new(Some(Box::pin(act))),
         }
     }
 }
 
-impl Progress for Steps {
+impl Progress for Act {
     fn step(&self, step: Step) {
-        self.seen.lock().unwrap().push(step);
-        if self.at == Some(step) {
-            self.begun.notify_one();
+        if step == self.at
+            && let Some(act) = self.act.lock().unwrap().take()
+        {
+            tokio::task::block_in_place(|| Handle::current().block_on(act));
         }
     }
 }
