@@ -124,7 +124,10 @@ impl Subject<'_> {
             clustering::sample(server, namespace, keys, file.leaf_pages, facts.documents).await;
         let why = match sampled {
             Ok(Some(clustering)) => return Some(clustering),
-            Ok(None) => "the server tells no record ids that are numbers".into(),
+            Ok(None) => {
+                "the server tells no record ids, or none that are numbers in the order of its files"
+                    .into()
+            }
             Err(error) => message_of(&error),
         };
         let limitation = Limitation {
