@@ -30,10 +30,10 @@ const CACHED_SHARE_MIN: f64 = 0.95;
 /// Contiguous share of a collection that one writer filled in order: 0.976 to 0.980 were measured on
 /// WiredTiger 2.9.3 and 11.3.
 const CONTIGUOUS_AFTER: f64 = 0.97;
-/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Measured
-/// with one reader and one writer on two cores; a guess for other hosts.
+/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Assumed, not
+/// measured on this server; the time that it leads to is a rough one.
 const COPY_BYTES_PER_S: f64 = 50e6;
-/// The check only reads.
+/// The check only reads. Assumed too.
 const CHECK_BYTES_PER_S: f64 = 150e6;
 /// Taking a key from a document, sorting and writing it: 120,000 documents of 2.7 KB took a warm mongod
 /// 0.6 s.
@@ -124,7 +124,10 @@ impl Subject<'_> {
             clustering::sample(server, namespace, keys, file.leaf_pages, facts.documents).await;
         let why = match sampled {
             Ok(Some(clustering)) => return Some(clustering),
-            Ok(None) => "the server tells no record ids that are numbers".into(),
+            Ok(None) => {
+                "the server tells no record ids, or none that are numbers in the order of its files"
+                    .into()
+            }
             Err(error) => message_of(&error),
         };
         let limitation = Limitation {
