@@ -1,6 +1,6 @@
 //! Exit codes, and which error means which. They are part of the interface: never renumber.
 
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use seekscope_cassandra::CqlError;
 use seekscope_client::{ClientError, Failure, FailureKind};
@@ -43,6 +43,21 @@ pub struct ThresholdMissed(pub String);
 #[error("{0}")]
 pub struct Inconsistent(pub String);
 
+/// A command that was run for the user failed by itself; its exit code is ours.
+#[derive(Debug, thiserror::Error)]
+#[error("the command ended with {0}")]
+pub struct CommandFailed(pub ExitStatus);
+
+impl CommandFailed {
+    /// As shells count: 128 and the signal.
+    fn code(&self) -> u8 {
+        use std::os::unix::process::ExitStatusExt;
+        let code = self.0.code();
+        let code = code.or_else(|| self.0.signal().map(|signal| 128 + signal));
+        code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+    }
+}
+
 /// An error with its causes, each said once: many name their cause in their own text.
 pub fn message_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
@@ -83,6 +98,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         )
     {
         Some(4)
+    } else if let Some(failed) = cause.downcast_ref::<CommandFailed>() {
+        Some(failed.code())
     } else if cause.is::<Inconsistent>() {
         Some(5)
     } else if cause.is::<ThresholdMissed>() {

@@ -18,6 +18,7 @@ mod layout;
 mod merge;
 mod mongoperf_command;
 mod output;
+mod prefetch;
 mod process_title;
 mod progress;
 mod reorder;
@@ -73,6 +74,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         }
         Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
         Command::Reorder(args) => runtime()?.block_on(reorder::run(*args, &environment, arguments)),
+        Command::Prefetch(args) => runtime()?.block_on(prefetch::run(*args, arguments)),
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),

@@ -177,6 +177,12 @@ impl DataDirectory {
         }
     }
 
+    /// The table's file, open for reading, without read-ahead and so that nobody notices.
+    pub fn open_table(&self, table: &TableFile) -> Result<std::fs::File, LayoutError> {
+        let file = self.open_file(&table.file)?.without_read_ahead();
+        Ok(file.into_file())
+    }
+
     /// Whether a server is known to run here, so that what is read may be overtaken.
     pub(crate) fn may_move_on(&self) -> bool {
         self.state == DataState::Live

@@ -59,6 +59,10 @@ impl DataFile {
         &self.file
     }
 
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
     /// As long as it is now.
     pub(crate) fn bytes(&self) -> Result<u64, LayoutError> {
         let metadata = self.file.metadata();

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
     ReorderMeasurement,
+    PrefetchRecord,
 };
 
 /// Schema name and version written by this build.
@@ -331,6 +332,9 @@ pub struct RunDocument {
     /// What `reorder` planned and did.
     #[serde(default)]
     pub reorder: Option<ReorderMeasurement>,
+    /// What `prefetch` did.
+    #[serde(default)]
+    pub prefetch: Option<PrefetchRecord>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -360,6 +364,7 @@ impl RunDocument {
             bench: None,
             layout: None,
             reorder: None,
+            prefetch: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

@@ -30,6 +30,7 @@ mod lines;
 pub mod mounts;
 pub mod page_cache;
 mod parquet_file;
+pub mod prefetch;
 pub mod pressure;
 pub mod process_io;
 pub mod reorder;
@@ -70,6 +71,7 @@ pub use layout::{
     OrderDecay, PredictedScan, ScanOrder,
 };
 pub use parquet_file::JoinedParquetWriter;
+pub use prefetch::{PrefetchGain, PrefetchPace, PrefetchRecord};
 pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
 pub use reorder::{

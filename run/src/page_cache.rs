@@ -21,10 +21,23 @@ pub fn resident_bytes(file: impl AsFd, offset: u64, length: u64) -> io::Result<u
     let mut resident = 0;
     while start < end {
         let window = WINDOW_BYTES.min(end - start);
-        resident += resident_in_window(file.as_fd(), start, window)?;
+        let pages = pages_in_window(file.as_fd(), start, window)?;
+        resident += pages.iter().filter(|&&page| page).count() as u64 * page_bytes;
         start += window;
     }
     Ok(resident)
+}
+
+/// Which pages are cached now, of those that hold `length` bytes from `offset`, in order. As
+/// [`resident_bytes`], for ranges up to 1 GiB; what lies beyond is left out.
+pub fn resident_pages(file: impl AsFd, offset: u64, length: u64) -> io::Result<Vec<bool>> {
+    let page_bytes = rustix::param::page_size() as u64;
+    let start = offset - offset % page_bytes;
+    let length = offset.saturating_add(length) - start;
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    pages_in_window(file.as_fd(), start, length.min(WINDOW_BYTES))
 }
 
 /// Writes the file back and evicts the pages that lie wholly within `length` bytes from `offset`,
@@ -39,7 +52,7 @@ pub fn evict(file: impl AsFd, offset: u64, length: u64) -> io::Result<()> {
 }
 
 /// `offset` is a multiple of the page size.
-fn resident_in_window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<u64> {
+fn pages_in_window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<Vec<bool>> {
     let page_bytes = rustix::param::page_size();
     let length = usize::try_from(length).map_err(io::Error::other)?;
     let mut pages = vec![0u8; length.div_ceil(page_bytes)];
@@ -62,10 +75,7 @@ fn resident_in_window(file: BorrowedFd<'_>, offset: u64, length: u64) -> io::Res
     unsafe { munmap(address, length)? };
     match error {
         Some(error) => Err(error),
-        None => {
-            let resident = pages.iter().filter(|&&page| page & 1 == 1).count();
-            Ok(u64::try_from(resident * page_bytes).unwrap_or(u64::MAX))
-        }
+        None => Ok(pages.iter().map(|page| page & 1 == 1).collect()),
     }
 }
 
@@ -111,6 +121,9 @@ mod tests {
         }
         assert_eq!(cached(0, bytes), 2 * page);
         assert_eq!(cached(5 * page, 1), page);
+        let pages = |offset, length| resident_pages(&file, offset, length).unwrap();
+        assert_eq!(pages(4 * page + 1, 2 * page), [false, true, false]);
+        assert!(pages(0, 0).is_empty());
         assert_eq!(cached(6 * page, 34 * page), 0);
         assert!(evicted(6 * page, 58 * page, page), "the range alone");
         assert_eq!(cached(5 * page, page), page);

@@ -32,6 +32,19 @@ impl ProcFs {
         Ok(files)
     }
 
+    /// Processes that have the file open, as far as we may look; ourselves left out.
+    pub fn holders(&self, file: &Path) -> Vec<u32> {
+        let file = file.canonicalize().unwrap_or_else(|_| file.into());
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let others = pids.filter(|&pid| pid != std::process::id());
+        let open = |pid: &u32| {
+            self.open_files(*pid)
+                .is_ok_and(|files| files.contains(&file))
+        };
+        others.filter(open).collect()
+    }
+
     /// Where a server's data lies: the folder of its open WiredTiger files, else what its command
     /// line says (relative to its working directory). `None` when neither tells.
     pub fn dbpath(&self, pid: u32) -> Option<PathBuf> {

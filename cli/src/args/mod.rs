@@ -9,6 +9,7 @@ mod bench_values;
 mod disk;
 mod layout;
 mod reorder;
+mod prefetch;
 mod replay;
 mod trace;
 mod trace_files;
@@ -34,6 +35,7 @@ pub use disk::{
 };
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
 pub use reorder::{ReorderArgs, WritersArgs};
+pub use prefetch::PrefetchArgs;
 pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
@@ -62,6 +64,7 @@ pub enum Command {
     Trace(Box<TraceArgs>),
     Layout(Box<LayoutArgs>),
     Reorder(Box<ReorderArgs>),
+    Prefetch(Box<PrefetchArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
     Compare(CompareArgs),

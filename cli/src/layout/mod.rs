@@ -16,7 +16,7 @@ mod summary;
 mod watch;
 
 pub use collection::CollectionLayout;
-pub use place::Whereabouts;
+pub use place::{Whereabouts, find_file};
 pub use results::Results;
 pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};

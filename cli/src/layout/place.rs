@@ -153,7 +153,7 @@ impl Place {
         } else {
             DataDirectory::open(path, stop)?
         };
-        let find = |name: &String| find(&directory, name, &whereabouts.names);
+        let find = |name: &String| find_file(&directory, name, &whereabouts.names);
         let mut wanted: Vec<String> = named.iter().map(find).collect::<Result<_, _>>()?;
         let mut seen = std::collections::HashSet::new();
         wanted.retain(|file| seen.insert(file.clone()));
@@ -174,7 +174,11 @@ impl Place {
 }
 
 /// The file of that name; where the directory does not know it, the server may.
-fn find(directory: &DataDirectory, name: &str, names: &FileMap) -> Result<String, LayoutError> {
+pub fn find_file(
+    directory: &DataDirectory,
+    name: &str,
+    names: &FileMap,
+) -> Result<String, LayoutError> {
     let found = directory.find(name).map(|table| table.file.clone());
     found.or_else(|error| {
         let namespace = name.parse::<Namespace>().ok();

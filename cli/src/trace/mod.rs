@@ -14,6 +14,7 @@ mod whose;
 
 pub use live::restore_terminal;
 pub use results::show;
+pub use started_command::StartedCommand;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

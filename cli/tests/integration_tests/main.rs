@@ -36,6 +36,7 @@ mod layout_live;
 mod mongoperf;
 mod mounts;
 mod permissions;
+mod prefetch;
 mod recorded_run;
 mod reorder;
 mod replay;

@@ -14,6 +14,7 @@ pub fn assert_valid(name: &str, document: &Value) {
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         "reorder" => include_str!("../../../docs/schema/reorder.schema.json"),
         "layout" => include_str!("../../../docs/schema/layout.schema.json"),
+        "prefetch" => include_str!("../../../docs/schema/prefetch.schema.json"),
         "compare" => include_str!("../../../docs/schema/compare.schema.json"),
         "trace-import" => include_str!("../../../docs/schema/trace-import.schema.json"),
         "trace-export" => include_str!("../../../docs/schema/trace-export.schema.json"),

@@ -1,0 +1,85 @@
+//! What may be typed after `seekscope prefetch`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use seekscope_run::units::{parse_bytes, parse_duration};
+
+use super::OutputArgs;
+use super::layout::TypicalDiskName;
+
+/// Speed up a scan that is running or about to run, by reading ahead of it in disk order
+///
+/// A cold scan of a collection or index that has drifted from disk order reads one page after the other.
+/// Prefetch reads the pages that it will need next into the page cache, by rising offset and several at
+/// a time, and follows the scan. Nothing is written, locked or changed in the server.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope prefetch mongodb://localhost:27017/ shop.orders
+  seekscope prefetch mongodb://localhost:27017/ shop.orders --command 'mongodump -d shop -c orders -o /backup'
+  seekscope prefetch /var/lib/mongodb 'shop.orders/client_1' --window 2G --disk-run seekscope-runs/disk-20260901-103000")]
+pub struct PrefetchArgs {
+    /// Connection string of a server on this host, or its data directory
+    #[arg(value_name = "WHERE")]
+    pub place: String,
+    /// What will be scanned: DB.COLL, DB.COLL/INDEX, a file's name or an ident
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Run this with prefetch around it: an index build, a dump, a resync. Its exit code becomes ours
+    #[arg(long, value_name = "COMMAND")]
+    pub command: Option<String>,
+    /// The server's process id, where it cannot be found by its port (containers)
+    #[arg(long, value_name = "PID")]
+    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub pace: PaceArgs,
+    #[command(flatten)]
+    pub disk: PrefetchDiskArgs,
+    /// Folder for the run [default: ./seekscope-runs/prefetch-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How far ahead, and until when.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How far ahead, and until when")]
+pub struct PaceArgs {
+    /// Memory to fill with what the scan has not come to yet [default: half of what the host and our
+    /// control group can spare]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub window: Option<u64>,
+    /// End after so long without a read of the file; without --command only
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration, conflicts_with = "command")]
+    pub idle: Duration,
+    /// End after this time in any case; a --command goes on alone
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    pub duration: Option<Duration>,
+    /// Do not watch the server's reads; follow the scan by how much the server has read
+    #[arg(long)]
+    pub no_trace: bool,
+    /// Do not give way to other reads of the server
+    #[arg(long)]
+    pub no_guard: bool,
+    /// Leave nothing out: the gain is not measured
+    #[arg(long)]
+    pub no_gain: bool,
+}
+
+/// What the disk likes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What the disk likes [default: it is tried with a few dozen reads]")]
+pub struct PrefetchDiskArgs {
+    /// A run of `seekscope disk` on the data's disk
+    #[arg(long, value_name = "RUN", conflicts_with = "typical")]
+    pub disk_run: Option<PathBuf>,
+    /// A typical disk
+    #[arg(long = "disk", value_name = "DISK", value_enum)]
+    pub typical: Option<TypicalDiskName>,
+    /// Reads in flight at most
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub depth: Option<u32>,
+}

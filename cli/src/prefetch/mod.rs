@@ -1,0 +1,204 @@
+//! `seekscope prefetch`: reading ahead of a scan, in disk order.
+//!
+//! `target` finds server, directory and file, `text` says what came of it.
+
+mod target;
+mod text;
+
+use std::process::ExitStatus;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use seekscope_layout::typical_disks;
+use seekscope_prefetch::{Control, Prefetch, Request, Status};
+use seekscope_run::units::format_bytes;
+use seekscope_run::{DeviceModel, HostFacts, Outcome, RunDocument};
+use serde_json::json;
+
+use crate::args::{OutputArgs, PrefetchArgs};
+use crate::disk::load_model;
+use crate::exit::{CommandFailed, Interrupted, Usage, message_of};
+use crate::output;
+use crate::progress::{Progress, Step};
+use crate::session::Session;
+use crate::signals::Signals;
+use crate::trace::StartedCommand;
+use target::Target;
+
+const BROKE_OFF: &str = "the work broke off unexpectedly; please report this";
+
+/// Runs the command.
+pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
+    let mut signals = Signals::catch();
+    let progress = Progress::new(args.output.quiet);
+    let model = model(&args)?;
+    let target = Target::find(&args, progress).await?;
+    // Before anything is made: what cannot be started should leave nothing behind.
+    let command = args.command.as_deref().map(StartedCommand::start);
+    let command = command.transpose()?;
+    let mut session = Session::begin("prefetch", arguments, args.out.as_deref())?;
+    session.document.host = Some(HostFacts::read(std::path::Path::new("/")));
+    session.document.device.clone_from(&target.device);
+    session.document.target.clone_from(&target.facts);
+    session.document.limitations.clone_from(&target.limitations);
+    session.save()?;
+    let output = args.output;
+    let (worked, signal) = signals
+        .cancelling(move |stop| {
+            let mut work = Work {
+                args,
+                session,
+                command,
+                progress,
+            };
+            let done = work.ahead(target, model, stop);
+            (work.session, done)
+        })
+        .await;
+    let (session, done) = worked.context(BROKE_OFF)?;
+    finish(session, output, progress, done, signal)
+}
+
+/// How the disk was chosen, and its model; `None`: it is tried.
+fn model(args: &PrefetchArgs) -> Result<Option<DeviceModel>> {
+    if let Some(run) = &args.disk.disk_run {
+        return Ok(Some(load_model(run)?.0));
+    }
+    let Some(name) = args.disk.typical.map(|typical| typical.name()) else {
+        return Ok(None);
+    };
+    let typical = typical_disks::by_name(name);
+    let typical = typical.ok_or_else(|| Usage(format!("there is no typical disk {name}")))?;
+    Ok(Some(typical.model))
+}
+
+/// All that is needed while it goes on.
+struct Work {
+    args: PrefetchArgs,
+    session: Session,
+    command: Option<StartedCommand>,
+    progress: Progress,
+}
+
+impl Work {
+    /// Reads ahead to the end; how the command ended, where there is one.
+    fn ahead(
+        &mut self,
+        target: Target,
+        model: Option<DeviceModel>,
+        stop: &AtomicBool,
+    ) -> Result<Option<ExitStatus>> {
+        let prefetch = {
+            let _step = self.progress.step("looking at the tree and the disk");
+            Prefetch::prepare(self.request(&target, model), stop)?
+        };
+        for limitation in &prefetch.limitations {
+            self.session.limit(limitation.clone());
+        }
+        self.progress.say(text::announcement(&prefetch.record));
+        self.session.document.prefetch = Some(prefetch.record.clone());
+        self.session.save()?;
+        if let Some(command) = &self.command {
+            command.go_on()?;
+        }
+        let step = self.progress.step("reading ahead");
+        let command = &mut self.command;
+        let record = prefetch.run(Control {
+            has_ended: &mut || command.as_mut().is_some_and(|c| c.ended().is_some()),
+            idle: self.args.command.is_none().then_some(self.args.pace.idle),
+            duration: self.args.pace.duration,
+            progress: &mut |status| show(&step, status),
+            stop,
+        })?;
+        drop(step);
+        self.session.document.prefetch = Some(record);
+        Ok(self.wait_for_command(stop))
+    }
+
+    fn request(&self, target: &Target, model: Option<DeviceModel>) -> Request {
+        let args = &self.args;
+        Request {
+            directory: target.directory.clone(),
+            named: target.file.clone(),
+            pid: target.pid,
+            window_bytes: args.pace.window,
+            disk_measured: args.disk.disk_run.is_some(),
+            model,
+            depth: args.disk.depth,
+            trace: !args.pace.no_trace,
+            guard: !args.pace.no_guard,
+            measure_gain: !args.pace.no_gain,
+        }
+    }
+
+    /// Where prefetch ended first, the command goes on alone.
+    fn wait_for_command(&mut self, stop: &AtomicBool) -> Option<ExitStatus> {
+        let command = self.command.as_mut()?;
+        loop {
+            if let Some(status) = command.ended() {
+                return Some(status);
+            }
+            if stop.load(std::sync::atomic::Ordering::Relaxed) {
+                command.end();
+                return None;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+fn show(step: &Step, status: &Status) {
+    step.note(format!(
+        "page {} of {}, {} read, {} ahead of the scan",
+        status.position,
+        status.leaves,
+        format_bytes(status.bytes_read),
+        format_bytes(status.held_bytes)
+    ));
+}
+
+/// Ends the run and shows it, whichever way it went.
+fn finish(
+    mut session: Session,
+    args: OutputArgs,
+    progress: Progress,
+    done: Result<Option<ExitStatus>>,
+    signal: Option<&'static str>,
+) -> Result<()> {
+    let (outcome, reason) = match (&done, signal) {
+        (Err(error), _) => (Outcome::Failed, Some(message_of(error))),
+        (Ok(_), Some(signal)) => (Outcome::Partial, Some(Interrupted(signal).to_string())),
+        (Ok(_), None) => (Outcome::Ok, None),
+    };
+    session.document.summary = summary(&session.document);
+    session.end(outcome, reason)?;
+    if done.is_ok() {
+        self::show_run(&session, &args, progress)?;
+    }
+    match (done?, signal) {
+        (_, Some(signal)) => Err(Interrupted(signal).into()),
+        (Some(status), None) if !status.success() => Err(CommandFailed(status).into()),
+        _ => Ok(()),
+    }
+}
+
+/// The figures, as they stand in the record.
+fn summary(document: &RunDocument) -> serde_json::Value {
+    json!(document.prefetch)
+}
+
+/// Prints a finished run.
+pub fn show_run(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    let document = &session.document;
+    let run_dir = session.directory.path().display().to_string();
+    if args.json {
+        let shown = output::run_document("seekscope/prefetch/1", document, &run_dir);
+        return output::print_json(&shown);
+    }
+    if let Some(record) = &document.prefetch {
+        let text = text::results(record, &document.limitations);
+        output::print(&seekscope_report::terminal::visible(&text))?;
+    }
+    progress.say(format!("Run: {run_dir}"));
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! From what was typed to a server, its data directory, and the file that is meant.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use seekscope_layout::DataDirectory;
+use seekscope_run::{DeviceFacts, Limitation, TargetFacts};
+use seekscope_server::{FileMap, Namespace, ProcFs};
+
+use crate::args::PrefetchArgs;
+use crate::layout::{Whereabouts, find_file};
+use crate::progress::Progress;
+
+/// A file that every server has open.
+const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
+
+/// See the module.
+pub struct Target {
+    pub directory: PathBuf,
+    /// Relative to the directory.
+    pub file: String,
+    pub pid: Option<u32>,
+    pub facts: Option<TargetFacts>,
+    pub device: Option<DeviceFacts>,
+    pub limitations: Vec<Limitation>,
+}
+
+impl Target {
+    /// Asks the server where a connection string was named; else looks who has the directory open.
+    pub async fn find(args: &PrefetchArgs, progress: Progress) -> Result<Self> {
+        let is_server = args.place.contains("://");
+        let pid = args.pid.filter(|_| is_server);
+        let whereabouts = Whereabouts::find(&args.place, pid, progress).await?;
+        let directory = DataDirectory::open(&whereabouts.path, &AtomicBool::new(false))?;
+        let file = find_file(&directory, &args.name, &whereabouts.names)?;
+        let known = whereabouts.target.as_ref().and_then(|target| target.pid);
+        let open = whereabouts.path.join(OPEN_WHILE_RUNNING);
+        let holder = || ProcFs::host().holders(&open).first().copied();
+        let mut limitations = whereabouts.limitations;
+        if let Some(shared) = shared_by(&whereabouts.names, &args.name, &file) {
+            limitations.push(shared);
+        }
+        Ok(Self {
+            pid: known.or(args.pid).or_else(holder),
+            device: DeviceFacts::of_path(Path::new("/"), &whereabouts.path).ok(),
+            directory: whereabouts.path,
+            file,
+            facts: whereabouts.target,
+            limitations,
+        })
+    }
+}
+
+/// Some servers keep several collections in one file: all of it is read ahead.
+fn shared_by(names: &FileMap, name: &str, file: &str) -> Option<Limitation> {
+    let namespace: Namespace = name.parse().ok()?;
+    let (_, known) = names.classify(Path::new(file));
+    let known = known?;
+    (known != namespace.to_string()).then(|| Limitation {
+        what: format!("all of {file} is taken to be scanned, not {namespace} alone"),
+        why: format!("the server keeps several collections in this file: {known}"),
+        remedy: String::new(),
+    })
+}

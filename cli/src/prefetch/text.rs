@@ -1,0 +1,123 @@
+//! Prefetch in words.
+
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+use seekscope_run::{Limitation, PrefetchGain, PrefetchPace, PrefetchRecord};
+
+/// What will be done, before it is done.
+pub fn announcement(record: &PrefetchRecord) -> String {
+    let mut text = format!(
+        "Reading ahead of scans of {} ({}): {} leaf pages, {}. Nothing is written.\n",
+        record.named,
+        record.file,
+        format_count(record.leaf_pages),
+        format_bytes(record.leaf_bytes)
+    );
+    for why in &record.cannot_help {
+        text.push_str(&format!("  It cannot help: {why}.\n"));
+    }
+    text.push_str(&format!(
+        "  the disk: {} per request, {}/s, {}; {} reads at a time\n  the scan is followed {}",
+        format_ns(whole(record.request_ns)),
+        format_bytes(whole(record.bytes_per_s)),
+        if record.disk_measured {
+            "measured"
+        } else {
+            "typical"
+        },
+        record.depth,
+        followed(record.pace)
+    ));
+    text
+}
+
+fn followed(pace: PrefetchPace) -> &'static str {
+    match pace {
+        PrefetchPace::Traced => "by the server's reads of the file",
+        PrefetchPace::Counted => "by how much the server has read, of all files together",
+        PrefetchPace::Own => "not at all; leaves are read at a pace of our own",
+    }
+}
+
+/// What came of it.
+pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
+    let mut lines = vec![format!(
+        "{} ({}): {} of {} leaf pages passed in {}",
+        record.named,
+        record.file,
+        format_count(record.position),
+        format_count(record.leaf_pages),
+        format_ns(record.elapsed_ns)
+    )];
+    lines.extend(
+        record
+            .cannot_help
+            .iter()
+            .map(|why| format!("It cannot help: {why}.")),
+    );
+    lines.push(format!(
+        "Read ahead: {} pages in {} reads, {} of which {} lay between and {} was given back behind the \
+         scan; {} rounds, window {}{}",
+        format_count(record.leaves_read),
+        format_count(record.stretches),
+        format_bytes(record.bytes_read),
+        format_bytes(record.bridged_bytes),
+        format_bytes(record.released_bytes),
+        record.rounds,
+        format_bytes(record.window_bytes),
+        if record.fits { ", which holds all" } else { "" }
+    ));
+    if let (Some(reads), Some(misses)) = (record.server_reads, record.server_misses) {
+        let share = record.server_read_share.unwrap_or(0.0) * 100.0;
+        lines.push(format!(
+            "The server read {} times and waited for the disk {} times; it spent {share:.0} % of the \
+             scan's time reading",
+            format_count(reads),
+            format_count(misses)
+        ));
+    }
+    if record.gave_way > 0 || record.shrunk > 0 || record.trees > 0 {
+        lines.push(format!(
+            "Gave way to other reads {} times, made the window smaller {} times, followed {} checkpoints",
+            record.gave_way, record.shrunk, record.trees
+        ));
+    }
+    lines.push(record.gain.as_ref().map_or_else(
+        || {
+            "Gain: not measured; the scan was too short for leaving pages out, or not followed"
+                .into()
+        },
+        gain,
+    ));
+    for limitation in limitations {
+        let remedy = match limitation.remedy.as_str() {
+            "" => String::new(),
+            remedy => format!("; {remedy}"),
+        };
+        lines.push(format!(
+            "Note: {}: {}{remedy}",
+            limitation.what, limitation.why
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn gain(gain: &PrefetchGain) -> String {
+    let interval = match (gain.ratio, gain.ratio_low, gain.ratio_high) {
+        (Some(ratio), Some(low), Some(high)) => {
+            format!(": {ratio:.1} times as fast, 95 % interval {low:.1} to {high:.1}")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "Gain: {} per page read ahead, {} per page left out ({} pages in {} slices){interval}",
+        format_ns(whole(gain.ns_per_leaf)),
+        format_ns(whole(gain.ns_per_leaf_left_out)),
+        gain.leaves_left_out,
+        gain.slices
+    )
+}
+
+fn whole(value: f64) -> u64 {
+    // Times and rates are positive, and the cast saturates.
+    value as u64
+}

@@ -1,0 +1,195 @@
+//! What a disk likes: how long a gap is cheaper to read than to skip, and how many reads at a time.
+//!
+//! From the device model of `seekscope disk` where there is one, else from a few dozen reads of leaves
+//! that the scan needs anyway.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use seekscope_run::DeviceModel;
+
+use crate::stretch_reader::StretchReader;
+use crate::sweep::{Joining, Place, Stretch};
+
+/// Longer stretches hold up what the server reads meanwhile.
+const STRETCH_BYTES: u64 = 2 << 20;
+const GAP_BYTES_MAX: u64 = 4 << 20;
+pub const DEPTH_MAX: u32 = 16;
+/// Where nothing is known.
+const GAP_BYTES: u64 = 128 << 10;
+const DEPTH: u32 = 4;
+/// Reads of the estimate at each depth.
+const TRIAL_READS: usize = 24;
+const TRIAL_READS_MIN: usize = 8;
+const TRIAL_DEPTH: usize = 8;
+const TRIAL_TIME: Duration = Duration::from_millis(250);
+/// How much is read in one go for the estimate of bytes per second.
+const TRIAL_BYTES: u64 = 4 << 20;
+
+/// See the module.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DiskCosts {
+    /// What one more request takes with the best number of them in flight, ns.
+    pub request_ns: f64,
+    pub bytes_per_s: f64,
+    /// Reads in flight, at least 1.
+    pub depth: u32,
+}
+
+impl DiskCosts {
+    /// Of a measured or typical disk. `None` of a model without rates.
+    pub fn of_model(model: &DeviceModel) -> Option<Self> {
+        let best_iops = model.depths.iter().map(|p| p.iops).fold(0.0, f64::max);
+        let request_ns = if best_iops > 0.0 {
+            1e9 / best_iops
+        } else {
+            model.l0_ns
+        };
+        let bytes_per_s = model.bytes_per_s_max.max(model.sequential_bytes_per_s);
+        let known = request_ns > 0.0 && bytes_per_s > 0.0;
+        known.then(|| Self {
+            request_ns,
+            bytes_per_s,
+            // One more, so that the disk never waits for us.
+            depth: model.parallelism.saturating_add(1).clamp(2, DEPTH_MAX),
+        })
+    }
+
+    /// Gaps up to the break-even of one more request and reading through.
+    pub fn joining(&self) -> Joining {
+        let gap_bytes = self.request_ns / 1e9 * self.bytes_per_s;
+        Joining {
+            // Positive, and the cast saturates.
+            gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
+            stretch_bytes: STRETCH_BYTES,
+        }
+    }
+
+    /// From reading `leaves`, those the scan needs first, one after the other and then several at a
+    /// time, and one stretch from the first on. What is in memory already costs and tells nothing.
+    ///
+    /// # Errors
+    /// Of the file.
+    pub fn measure(
+        make_reader: &(dyn Fn() -> StretchReader + Sync),
+        leaves: &[Place],
+    ) -> io::Result<(Self, Vec<Place>)> {
+        let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
+        let alone = Trial::of(make_reader, single, 1)?;
+        let together = Trial::of(
+            make_reader,
+            &rest[..TRIAL_READS.min(rest.len())],
+            TRIAL_DEPTH,
+        )?;
+        let mut ours = [alone.ours, together.ours].concat();
+        ours.sort_unstable();
+        let (Some(alone_ns), Some(together_ns)) = (alone.ns_per_read, together.ns_per_read) else {
+            return Ok((Self::unknown(), ours));
+        };
+        let gain = alone_ns / together_ns.max(1.0);
+        let bytes_per_s = stream_rate(&mut make_reader(), leaves)?;
+        let costs = Self {
+            request_ns: alone_ns.min(together_ns),
+            bytes_per_s: bytes_per_s.unwrap_or(GAP_BYTES as f64 / alone_ns * 1e9),
+            // A small positive number.
+            depth: (gain.ceil() as u32).clamp(2, DEPTH_MAX),
+        };
+        Ok((costs, ours))
+    }
+
+    /// Nothing was read from the disk, so it does not matter.
+    pub(crate) fn unknown() -> Self {
+        Self {
+            request_ns: 1e6,
+            bytes_per_s: GAP_BYTES as f64 * 1e3,
+            depth: DEPTH,
+        }
+    }
+}
+
+struct Trial {
+    /// `None` where too few had to be read from the disk.
+    ns_per_read: Option<f64>,
+    ours: Vec<Place>,
+}
+
+impl Trial {
+    fn of(
+        make_reader: &(dyn Fn() -> StretchReader + Sync),
+        leaves: &[Place],
+        depth: usize,
+    ) -> io::Result<Self> {
+        let started = Instant::now();
+        let next = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let work = || -> io::Result<Vec<Place>> {
+            let mut reader = make_reader();
+            let mut ours = Vec::new();
+            while started.elapsed() < TRIAL_TIME {
+                let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                let Some(&leaf) = leaves.get(at) else { break };
+                ours.extend(reader.read(&Stretch { leaves: vec![leaf] })?.ours);
+            }
+            Ok(ours)
+        };
+        let ours = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..depth).map(|_| scope.spawn(work)).collect();
+            let mut all = Vec::new();
+            for thread in threads {
+                let broke = |_| io::Error::other("a reading thread broke off");
+                all.extend(thread.join().map_err(broke)??);
+            }
+            io::Result::Ok(all)
+        })?;
+        let elapsed_ns = started.elapsed().as_nanos() as f64;
+        let enough = ours.len() >= TRIAL_READS_MIN;
+        Ok(Self {
+            ns_per_read: enough.then(|| elapsed_ns / ours.len() as f64),
+            ours,
+        })
+    }
+}
+
+/// Bytes per second of one long read; what is not a leaf is given back.
+fn stream_rate(reader: &mut StretchReader, leaves: &[Place]) -> io::Result<Option<f64>> {
+    let Some(first) = leaves.iter().min() else {
+        return Ok(None);
+    };
+    let last = Place {
+        offset: first.offset + TRIAL_BYTES,
+        length: 4096,
+    };
+    let ends = Place {
+        offset: first.offset,
+        length: 4096,
+    };
+    let read = reader.read(&Stretch {
+        leaves: vec![ends, last],
+    })?;
+    reader.give_back(&read.ours)?;
+    // Where hardly anything lacked, nothing was learnt.
+    let enough = read.bridged_bytes > TRIAL_BYTES / 2;
+    Ok(enough.then(|| read.bridged_bytes as f64 / read.elapsed_ns.max(1) as f64 * 1e9))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_layout::typical_disks;
+
+    use super::*;
+
+    #[test]
+    fn slow_disks_bridge_long_gaps_and_fast_ones_read_in_parallel() {
+        let costs =
+            |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
+        let (hdd, cloud, nvme) = (costs("hdd"), costs("cloud"), costs("nvme"));
+        // 220 IOPS at best and 150 MB/s: 680 KB.
+        assert_eq!(hdd.joining().gap_bytes, 681_818);
+        assert!((40_000..43_000).contains(&cloud.joining().gap_bytes));
+        assert!(
+            nvme.joining().gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
+            "{nvme:?}"
+        );
+        assert_eq!(DiskCosts::of_model(&DeviceModel::default()), None);
+    }
+}

@@ -1,0 +1,19 @@
+//! What can go wrong.
+
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_layout::LayoutError;
+
+/// Why nothing can be read ahead.
+#[derive(Debug, thiserror::Error)]
+pub enum PrefetchError {
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error("{} cannot be read ahead: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("{file} has more leaves than can be told apart (2^32)")]
+    TooManyLeaves { file: String },
+    #[error("a reading thread cannot be started: {source}")]
+    Thread { source: io::Error },
+}

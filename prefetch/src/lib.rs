@@ -1,0 +1,29 @@
+//! Reading the leaf blocks that a running scan will need next into the page cache, by rising offset,
+//! ahead of the scan.
+//!
+//! WiredTiger reads leaves one at a time, so a cold scan of a disordered file keeps a disk at one
+//! request in flight. The order of leaves is known (`seekscope-layout`), so what the scan needs next
+//! is, too.
+//!
+//! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to read,
+//! [`gain`] what it was good for. I/O: [`stretch_reader`] reads and gives back, [`server_reads`] watches
+//! the server, [`costs`] and [`memory`] look at disk and host, [`pace`] follows the scan. [`preparation`]
+//! looks at everything before the scan begins, [`run`](mod@run) puts it together.
+
+pub mod costs;
+mod error;
+pub mod gain;
+pub mod guard;
+pub mod memory;
+pub mod pace;
+pub mod position;
+pub mod preparation;
+pub mod run;
+pub mod server_reads;
+pub mod stretch_reader;
+pub mod sweep;
+mod tree_watch;
+
+pub use error::PrefetchError;
+pub use preparation::{Prefetch, Request};
+pub use run::{Control, Status};

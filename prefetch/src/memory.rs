@@ -1,0 +1,139 @@
+//! How much memory may be filled ahead of a scan: half of what the host and our control group can
+//! spare.
+
+use std::fs;
+use std::path::Path;
+
+use seekscope_run::mounts::mounts;
+
+/// Of what could be had.
+const SHARE: u64 = 2;
+
+/// Memory for what is read ahead, bytes; `None` where the kernel does not say what there is. `root` is
+/// "/" outside of tests.
+pub fn spare_memory_bytes(root: &Path) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    let host = kib.saturating_mul(1024);
+    let group = group_spare_bytes(root).unwrap_or(u64::MAX);
+    Some(host.min(group) / SHARE)
+}
+
+/// What the control groups that we are in still allow, caches of files counted as free: the least of
+/// all levels. Versions 1 and 2.
+fn group_spare_bytes(root: &Path) -> Option<u64> {
+    let proc_root = root.join("proc");
+    let groups = fs::read_to_string(proc_root.join("self/cgroup")).ok()?;
+    let mounts = mounts(&proc_root);
+    let mut least = None;
+    for line in groups.lines() {
+        let Some((controllers, path)) = line.split_once(':').and_then(|(_, r)| r.split_once(':'))
+        else {
+            continue;
+        };
+        let is_v1 = controllers.split(',').any(|name| name == "memory");
+        if !is_v1 && !controllers.is_empty() {
+            continue;
+        }
+        let mount = mounts.iter().find(|mount| match is_v1 {
+            true => {
+                let options = &mount.filesystem_options;
+                mount.filesystem == "cgroup" && options.split(',').any(|o| o == "memory")
+            }
+            false => mount.filesystem == "cgroup2",
+        });
+        let Some(mount) = mount else { continue };
+        let below = Path::new(path)
+            .strip_prefix(&mount.root)
+            .unwrap_or(Path::new(""));
+        let top = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
+        for level in below.ancestors() {
+            let spare = spare_of(&top.join(level), is_v1);
+            least = [least, spare].into_iter().flatten().min();
+        }
+    }
+    least
+}
+
+/// Of one group; `None` where it has no limit.
+fn spare_of(group: &Path, is_v1: bool) -> Option<u64> {
+    let number = |name: &str| -> Option<u64> {
+        fs::read_to_string(group.join(name))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    };
+    let names = match is_v1 {
+        true => ["memory.limit_in_bytes", "memory.usage_in_bytes"],
+        false => ["memory.max", "memory.current"],
+    };
+    let (limit, used) = (number(names[0])?, number(names[1])?);
+    let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let caches = ["inactive_file", "active_file"].map(|name| {
+        let wanted = if is_v1 {
+            format!("total_{name}")
+        } else {
+            name.to_owned()
+        };
+        let lines = stat.lines().filter_map(|line| line.split_once(' '));
+        let found = lines.into_iter().find(|(name, _)| *name == wanted);
+        found
+            .and_then(|(_, bytes)| bytes.trim().parse::<u64>().ok())
+            .unwrap_or(0)
+    });
+    let fixed = used.saturating_sub(caches.iter().sum());
+    Some(limit.saturating_sub(fixed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(cgroup: &str, mountinfo: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:    1000 kB\n");
+        write("proc/self/cgroup", cgroup);
+        write("proc/self/mountinfo", mountinfo);
+        let v1 = "sys/fs/cgroup/memory/a";
+        write(
+            &format!("{v1}/b/memory.limit_in_bytes"),
+            "9223372036854771712\n",
+        );
+        write(&format!("{v1}/b/memory.usage_in_bytes"), "5\n");
+        write(&format!("{v1}/memory.limit_in_bytes"), "500000\n");
+        write(&format!("{v1}/memory.usage_in_bytes"), "400000\n");
+        write(
+            &format!("{v1}/memory.stat"),
+            "cache 1\ntotal_inactive_file 200000\ntotal_active_file 50000\n",
+        );
+        let v2 = "sys/fs/cgroup/unified/s";
+        write(&format!("{v2}/memory.max"), "300000\n");
+        write(&format!("{v2}/memory.current"), "100000\n");
+        write(
+            &format!("{v2}/memory.stat"),
+            "inactive_file 40000\nactive_file 0\n",
+        );
+        root
+    }
+
+    const MOUNTS: &str = "30 23 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n\
+                          32 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_least_of_host_and_groups() {
+        let spare = |cgroup: &str, mounts| spare_memory_bytes(host(cgroup, mounts).path());
+        assert_eq!(spare("0::/\n", ""), Some(512_000), "half of the host's");
+        // 500,000 less 150,000 that are no caches.
+        assert_eq!(spare("4:memory:/a/b\n0::/\n", MOUNTS), Some(175_000));
+        assert_eq!(spare("4:memory:/a/b\n0::/s\n", MOUNTS), Some(120_000));
+        assert_eq!(spare("0::/s\n", MOUNTS), Some(120_000));
+        assert_eq!(spare_memory_bytes(Path::new("/nonexistent")), None);
+    }
+}

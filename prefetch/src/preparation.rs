@@ -1,0 +1,295 @@
+//! Everything that is looked at before the scan begins: the tree, the file, the server, the disk.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use seekscope_layout::scan_prediction::engine_ns_per_byte;
+use seekscope_layout::{DataDirectory, WalkedFile};
+use seekscope_run::page_cache::resident_pages;
+use seekscope_run::{DeviceModel, Limitation, PrefetchRecord};
+use seekscope_wiredtiger::Leaf;
+
+use crate::PrefetchError;
+use crate::costs::DiskCosts;
+use crate::gain::Slices;
+use crate::memory::spare_memory_bytes;
+use crate::pace::Pace;
+use crate::position::ScanPosition;
+use crate::server_reads::ServerReads;
+use crate::stretch_reader::StretchReader;
+use crate::sweep::{Place, Sweep};
+use crate::tree_watch::walk_options;
+
+/// Where the kernel does not say what memory there is.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Leaves that the disk is tried with.
+const TRIAL_LEAVES: usize = 64;
+/// Of the file in memory, from which on there is nothing to read ahead.
+const CACHED_SHARE: f64 = 0.9;
+/// O_DIRECT in the flags of /proc/PID/fdinfo, on x86 and on ARM.
+const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
+    0o200_000
+} else {
+    0o40_000
+};
+
+/// What to read ahead, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The data directory.
+    pub directory: PathBuf,
+    /// `database.collection`, `database.collection/index`, file or ident.
+    pub named: String,
+    /// The server, where it runs on this host.
+    pub pid: Option<u32>,
+    /// Memory for what is read ahead; `None`: half of what can be spared.
+    pub window_bytes: Option<u64>,
+    /// The disk, measured or typical; `None`: it is tried.
+    pub model: Option<DeviceModel>,
+    pub disk_measured: bool,
+    /// Reads in flight; `None`: what the disk likes.
+    pub depth: Option<u32>,
+    /// Follow the server's reads with the tracer.
+    pub trace: bool,
+    /// Give way to other reads of the server.
+    pub guard: bool,
+    /// Leave out a few leaves to see what reading ahead is good for.
+    pub measure_gain: bool,
+}
+
+/// Ready to read ahead.
+pub struct Prefetch {
+    pub(crate) request: Request,
+    pub(crate) directory: DataDirectory,
+    pub(crate) checkpoint: Option<u64>,
+    pub(crate) file: Arc<File>,
+    pub(crate) path: PathBuf,
+    pub(crate) sweep: Sweep,
+    pub(crate) costs: DiskCosts,
+    pub(crate) pace: Pace,
+    pub(crate) slices: Slices,
+    /// Filled further while it runs.
+    pub record: PrefetchRecord,
+    /// What cannot be done, why, and what grants it.
+    pub limitations: Vec<Limitation>,
+}
+
+impl Prefetch {
+    /// Looks at everything. Reads the internal pages of the tree and, unless there is a device model,
+    /// a few dozen leaves.
+    ///
+    /// # Errors
+    /// Of the data directory and the file. That tracing is not permitted is none.
+    pub fn prepare(request: Request, stop: &AtomicBool) -> Result<Self, PrefetchError> {
+        let started = Instant::now();
+        let directory = DataDirectory::open(&request.directory, stop)?;
+        let table = directory.find(&request.named)?;
+        let (name, path) = (table.file.clone(), directory.path().join(&table.file));
+        let walked = directory.walk(table, &walk_options(stop))?;
+        let file = Arc::new(directory.open_table(table)?);
+        let window = request.window_bytes;
+        let window = window.or_else(|| spare_memory_bytes(Path::new("/")));
+        let sweep = Sweep::new(&walked.tree.leaves, window.unwrap_or(MEMORY_BYTES));
+        let sweep = sweep.ok_or_else(|| PrefetchError::TooManyLeaves { file: name.clone() })?;
+        let mut limitations = Vec::new();
+        let pace = pace(&request, &path, &file, &walked, &mut limitations);
+        let record = PrefetchRecord {
+            named: request.named.clone(),
+            path: path.display().to_string(),
+            leaf_pages: sweep.leaves().len() as u64,
+            leaf_bytes: sweep.leaf_bytes(),
+            file_bytes: walked.file_bytes,
+            pace: pace.kind(),
+            file: name,
+            ..PrefetchRecord::default()
+        };
+        let mut prefetch = Self {
+            checkpoint: walked
+                .checkpoint
+                .as_ref()
+                .map(|checkpoint| checkpoint.order),
+            costs: DiskCosts::unknown(),
+            slices: Slices::default(),
+            directory,
+            file,
+            path,
+            sweep,
+            pace,
+            record,
+            limitations,
+            request,
+        };
+        prefetch.look_at_file(&walked.tree.leaves)?;
+        prefetch.look_at_disk()?;
+        let elapsed = started.elapsed();
+        prefetch.record.preparation_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        prefetch.pace.scan_begins();
+        Ok(prefetch)
+    }
+
+    /// Whether reading ahead can help.
+    fn look_at_file(&mut self, leaves: &[Leaf]) -> Result<(), PrefetchError> {
+        let reader = StretchReader::new(Arc::clone(&self.file));
+        if !reader.sees_residency() {
+            self.limitations.push(Limitation {
+                what: "which pages are in memory is not known: nothing that was read is given back".into(),
+                why: "the kernel tells only the owner of a file, and those who may write it (mincore)".into(),
+                remedy: "run as root or as the server's user".into(),
+            });
+        } else {
+            let cached = cached_bytes(&self.file, leaves).map_err(|e| self.failed(e))?;
+            self.record.cached_bytes_before = cached;
+            let share = cached as f64 / self.record.leaf_bytes.max(1) as f64;
+            if share > CACHED_SHARE {
+                self.record.cannot_help.push(format!(
+                    "{:.0} % of the leaves are in memory already",
+                    share * 100.0
+                ));
+            }
+        }
+        if self.record.leaf_pages == 0 {
+            let why = "the file has no rows as of its newest checkpoint";
+            self.record.cannot_help.push(why.into());
+        }
+        if self
+            .request
+            .pid
+            .is_some_and(|pid| opened_direct(pid, &self.path))
+        {
+            let why =
+                "the server has the file open with O_DIRECT, so it does not ask the page cache";
+            self.record.cannot_help.push(why.into());
+        }
+        Ok(())
+    }
+
+    fn look_at_disk(&mut self) -> Result<(), PrefetchError> {
+        let of_model = self.request.model.as_ref().and_then(DiskCosts::of_model);
+        self.costs = match of_model {
+            Some(costs) => costs,
+            None if self.record.cannot_help.is_empty() => {
+                let file = &self.file;
+                let reader = || StretchReader::new(Arc::clone(file));
+                let window = self.sweep.window();
+                let count = window.len().min(TRIAL_LEAVES);
+                let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
+                let measured = DiskCosts::measure(&reader, &leaves);
+                let (costs, ours) = measured.map_err(|e| self.failed(e))?;
+                self.sweep.hold(&ours);
+                costs
+            }
+            None => self.costs,
+        };
+        if let Some(depth) = self.request.depth {
+            self.costs.depth = depth.max(1);
+        }
+        self.record.disk_measured = of_model.is_none() || self.request.disk_measured;
+        self.record.request_ns = self.costs.request_ns;
+        self.record.bytes_per_s = self.costs.bytes_per_s;
+        self.record.depth = self.costs.depth;
+        if self.request.measure_gain && matches!(self.pace, Pace::Traced { .. }) {
+            let rounds = self.record.leaf_bytes as f64 / self.sweep.memory_bytes().max(1) as f64;
+            let scan_ns = rounds.max(1.0) * self.record.file_bytes as f64
+                / self.costs.bytes_per_s.max(1.0)
+                * 1e9;
+            let leaves = self.sweep.leaves().len();
+            self.slices = Slices::choose(leaves, scan_ns, self.costs.request_ns);
+            for slice in self.slices.ranges() {
+                self.sweep.leave_out(slice.clone());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn failed(&self, source: io::Error) -> PrefetchError {
+        PrefetchError::Read {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+/// The best way there is of following the scan.
+fn pace(
+    request: &Request,
+    path: &Path,
+    file: &File,
+    walked: &WalkedFile,
+    limitations: &mut Vec<Limitation>,
+) -> Pace {
+    if let (Some(pid), true) = (request.pid, request.trace) {
+        match ServerReads::attach(pid, path, file) {
+            Ok(reads) => {
+                let position = ScanPosition::default();
+                return Pace::Traced { reads, position };
+            }
+            Err(error) => limitations.push(Limitation {
+                what: "the scan is not followed by the server's reads".into(),
+                why: error.to_string(),
+                remedy: "run as root".into(),
+            }),
+        }
+    }
+    if let Some(pace) = request.pid.and_then(Pace::counted) {
+        return pace;
+    }
+    limitations.push(Limitation {
+        what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
+        why: "there is no server to be watched".into(),
+        remedy: "name the server's connection string or its --pid, and run as root".into(),
+    });
+    Pace::own(engine_ns_per_byte(walked.compressor))
+}
+
+/// Of leaves, in memory now.
+fn cached_bytes(file: &File, leaves: &[Leaf]) -> io::Result<u64> {
+    /// mincore takes a mapping at a time.
+    const SPAN_BYTES: u64 = 256 << 20;
+    let page_bytes = rustix::param::page_size() as u64;
+    let file_bytes = file.metadata()?.len();
+    let mut places: Vec<(u64, u64)> = leaves
+        .iter()
+        .map(|leaf| (leaf.offset, leaf.offset.saturating_add(leaf.length.into())))
+        .collect();
+    places.sort_unstable();
+    let (mut start, mut pages) = (0, Vec::new());
+    let mut cached = 0;
+    for (from, to) in places {
+        for page in from / page_bytes..to.min(file_bytes).div_ceil(page_bytes) {
+            let offset = page * page_bytes;
+            if pages.is_empty() || offset >= start + SPAN_BYTES {
+                start = offset;
+                pages = resident_pages(file, start, SPAN_BYTES.min(file_bytes - start))?;
+            }
+            let index = usize::try_from((offset - start) / page_bytes).unwrap_or(usize::MAX);
+            cached += u64::from(pages.get(index) == Some(&true)) * page_bytes;
+        }
+    }
+    Ok(cached)
+}
+
+/// Whether the process has it open past the page cache.
+fn opened_direct(pid: u32, path: &Path) -> bool {
+    let folder = PathBuf::from(format!("/proc/{pid}"));
+    let path = path.canonicalize().unwrap_or_else(|_| path.into());
+    let Ok(entries) = std::fs::read_dir(folder.join("fd")) else {
+        return false;
+    };
+    let ours = entries.flatten().filter(|entry| {
+        let link = std::fs::read_link(entry.path());
+        link.is_ok_and(|link| link == path)
+    });
+    let flags = ours.filter_map(|entry| {
+        let text = std::fs::read_to_string(folder.join("fdinfo").join(entry.file_name())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
+        u64::from_str_radix(line.trim(), 8).ok()
+    });
+    flags.into_iter().any(|flags| flags & DIRECT_FLAGS != 0)
+}
+
+/// How long a run without an end of its own waits for the next read of the file.
+pub const IDLE: Duration = Duration::from_secs(10);

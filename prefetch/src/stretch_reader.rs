@@ -1,0 +1,212 @@
+//! Reading a stretch into the page cache, and giving back what was only in between.
+//!
+//! A page that was in memory before stays, whoever brought it there; one that the stretch brought
+//! without being part of a wanted leaf is given back. Nothing is written, and the file is open for
+//! reading only.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::fs::{Advice, fadvise};
+use seekscope_run::page_cache::resident_pages;
+
+use crate::sweep::{Place, Stretch};
+
+/// Bytes of one read call: what a disk gets in one request, and a processor has in its cache.
+const CALL_BYTES: usize = 1 << 20;
+
+/// No page of a database is as long as this; a damaged tree may say so.
+const STRETCH_BYTES_MAX: u64 = 256 << 20;
+
+/// What became of a stretch.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StretchRead {
+    /// Leaves of which nothing was in memory before, by rising offset.
+    pub ours: Vec<Place>,
+    /// Asked of the file; 0 where all was in memory.
+    pub bytes: u64,
+    /// Of these, what lay in between and was given back.
+    pub bridged_bytes: u64,
+    pub elapsed_ns: u64,
+}
+
+/// Reads stretches of one file, one at a time; each thread has its own.
+#[derive(Debug)]
+pub struct StretchReader {
+    file: Arc<File>,
+    /// Whether the kernel tells us what is in memory (mincore(2)).
+    sees_residency: bool,
+    page_bytes: u64,
+    buffer: Vec<u8>,
+}
+
+impl StretchReader {
+    /// Of a file that is open for reading.
+    pub fn new(file: Arc<File>) -> Self {
+        Self {
+            sees_residency: sees_residency(&file),
+            page_bytes: rustix::param::page_size() as u64,
+            buffer: vec![0; CALL_BYTES],
+            file,
+        }
+    }
+
+    /// Whether pages can be told that were in memory before. Where not, nothing is given back.
+    pub fn sees_residency(&self) -> bool {
+        self.sees_residency
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// Of the file; one that has become shorter is none.
+    pub fn read(&mut self, stretch: &Stretch) -> io::Result<StretchRead> {
+        let started = Instant::now();
+        let range = stretch.range();
+        if range.end - range.start > STRETCH_BYTES_MAX {
+            return Err(io::Error::other(
+                "the tree names a block that is too long to be one",
+            ));
+        }
+        let first_page = range.start / self.page_bytes;
+        let before = self.resident(range.start, range.end - range.start)?;
+        let (mut ours, mut missing) = (Vec::new(), None);
+        for &leaf in &stretch.leaves {
+            let pages = self.pages_of(leaf, first_page);
+            let cached = before[pages.clone()].iter().filter(|&&page| page).count();
+            if cached < pages.len() {
+                let from = missing.map_or(leaf.offset, |(from, _)| from);
+                missing = Some((from, leaf.end()));
+            }
+            if cached == 0 {
+                ours.push(leaf);
+            }
+        }
+        let Some((from, to)) = missing else {
+            return Ok(StretchRead::default());
+        };
+        let bytes = self.read_range(from, to)?;
+        let bridged_bytes = if self.sees_residency {
+            self.give_back_between(stretch, &before, first_page)?
+        } else {
+            ours.clear();
+            0
+        };
+        Ok(StretchRead {
+            ours,
+            bytes,
+            bridged_bytes,
+            elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        })
+    }
+
+    /// Gives leaves back that the scan has passed, or that came too late.
+    pub fn give_back(&self, leaves: &[Place]) -> io::Result<()> {
+        let mut sorted = leaves.to_vec();
+        sorted.sort_unstable();
+        let mut run: Option<(u64, u64)> = None;
+        for leaf in sorted {
+            run = match run {
+                Some((from, to)) if to == leaf.offset => Some((from, leaf.end())),
+                Some((from, to)) => {
+                    self.evict(from, to)?;
+                    Some((leaf.offset, leaf.end()))
+                }
+                None => Some((leaf.offset, leaf.end())),
+            };
+        }
+        run.map_or(Ok(()), |(from, to)| self.evict(from, to))
+    }
+
+    /// Those of the leaves of which a part is in memory no more.
+    pub fn lost(&self, leaves: &[Place]) -> io::Result<Vec<Place>> {
+        let mut lost = Vec::new();
+        for &leaf in leaves {
+            let pages = self.resident(leaf.offset, leaf.length.into())?;
+            if pages.contains(&false) {
+                lost.push(leaf);
+            }
+        }
+        Ok(lost)
+    }
+
+    fn resident(&self, offset: u64, length: u64) -> io::Result<Vec<bool>> {
+        if self.sees_residency {
+            return resident_pages(&*self.file, offset, length);
+        }
+        let pages = (offset + length).div_ceil(self.page_bytes) - offset / self.page_bytes;
+        Ok(vec![false; usize::try_from(pages).unwrap_or(0)])
+    }
+
+    /// As indices from `first_page` on.
+    fn pages_of(&self, leaf: Place, first_page: u64) -> std::ops::Range<usize> {
+        let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
+        index(leaf.offset / self.page_bytes)..index(leaf.end().div_ceil(self.page_bytes))
+    }
+
+    fn read_range(&mut self, from: u64, to: u64) -> io::Result<u64> {
+        let mut at = from;
+        while at < to {
+            let wanted = usize::try_from(to - at).unwrap_or(CALL_BYTES);
+            let length = wanted.min(CALL_BYTES);
+            match self.file.read_at(&mut self.buffer[..length], at) {
+                // The server has truncated it.
+                Ok(0) => break,
+                Ok(read) => at += read as u64,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(at - from)
+    }
+
+    /// Pages that were not there before and belong to no wanted leaf.
+    fn give_back_between(
+        &self,
+        stretch: &Stretch,
+        before: &[bool],
+        first_page: u64,
+    ) -> io::Result<u64> {
+        let mut keep = before.to_vec();
+        for &leaf in &stretch.leaves {
+            keep[self.pages_of(leaf, first_page)].fill(true);
+        }
+        let mut given_back = 0;
+        let mut page = 0;
+        while page < keep.len() {
+            let same = keep[page..].iter().take_while(|&&k| k == keep[page]);
+            let pages = same.count();
+            if !keep[page] {
+                let from = (first_page + page as u64) * self.page_bytes;
+                let length = pages as u64 * self.page_bytes;
+                self.evict(from, from + length)?;
+                given_back += length;
+            }
+            page += pages;
+        }
+        Ok(given_back)
+    }
+
+    /// Pages that lie wholly within.
+    fn evict(&self, from: u64, to: u64) -> io::Result<()> {
+        let length = std::num::NonZeroU64::new(to - from);
+        Ok(fadvise(&*self.file, from, length, Advice::DontNeed)?)
+    }
+}
+
+/// mincore(2) tells the owner, and those who may write; to others all looks cached.
+fn sees_residency(file: &File) -> bool {
+    let owner = file.metadata().map(|metadata| metadata.uid());
+    let us = rustix::process::geteuid();
+    if us.is_root() || owner.is_ok_and(|uid| uid == us.as_raw()) {
+        return true;
+    }
+    // By the name that /proc has of it: ours may have been removed.
+
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}

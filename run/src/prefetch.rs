@@ -1,0 +1,87 @@
+//! What `seekscope prefetch` did.
+
+use serde::{Deserialize, Serialize};
+
+/// How the scan was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrefetchPace {
+    /// By the server's reads of the file.
+    Traced,
+    /// By how many bytes the server has read, of all files together.
+    Counted,
+    /// Nothing is known of the scan: as fast as an engine can take what is in memory.
+    #[default]
+    Own,
+}
+
+/// Leaves that were left out on purpose, against those around them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PrefetchGain {
+    pub slices: u64,
+    pub leaves_left_out: u64,
+    /// Time of the scan per leaf that was read ahead, and per leaf that was not, ns.
+    pub ns_per_leaf: f64,
+    pub ns_per_leaf_left_out: f64,
+    /// Left out / read ahead (geometric means) with its 95 % interval; `None` of a single slice.
+    pub ratio: Option<f64>,
+    pub ratio_low: Option<f64>,
+    pub ratio_high: Option<f64>,
+}
+
+/// Bytes and times of one run; see the fields. Times are ns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PrefetchRecord {
+    /// The file, relative to its data directory, and what was asked for.
+    pub file: String,
+    pub named: String,
+    pub path: String,
+    pub leaf_pages: u64,
+    pub leaf_bytes: u64,
+    pub file_bytes: u64,
+    /// Of the leaves, in memory before anything was read.
+    pub cached_bytes_before: u64,
+    /// Memory for what is read ahead, at the end; and whether all leaves fit into it.
+    pub window_bytes: u64,
+    pub fits: bool,
+    /// Gaps up to this were read through.
+    pub gap_bytes: u64,
+    /// Reads in flight at most.
+    pub depth: u32,
+    /// Of one more request, and of a long stretch: measured, or of the device model.
+    pub request_ns: f64,
+    pub bytes_per_s: f64,
+    pub disk_measured: bool,
+    pub pace: PrefetchPace,
+    /// Time spent before the scan was to begin: walking the tree, trying the disk.
+    pub preparation_ns: u64,
+    pub elapsed_ns: u64,
+    /// Ordinal of the leaf that the scan had come to, of `leaf_pages`.
+    pub position: u64,
+    pub stretches: u64,
+    pub leaves_read: u64,
+    /// Of the file, what lay between leaves included.
+    pub bytes_read: u64,
+    pub bridged_bytes: u64,
+    /// Given back after the scan had passed, bytes.
+    pub released_bytes: u64,
+    /// Rounds of the head over the file.
+    pub rounds: u64,
+    /// Reads of the file by the server, and how many of them had to wait for the disk; where traced.
+    pub server_reads: Option<u64>,
+    pub server_misses: Option<u64>,
+    /// Time the server spent in these reads, as a share of the time from its first to its last.
+    pub server_read_share: Option<f64>,
+    /// Times that we gave way to other reads of the server.
+    pub gave_way: u64,
+    /// How many times as long other reads took at the end as in peace (95th percentiles).
+    pub others_wait: Option<f64>,
+    /// Times that the window was made smaller because the kernel took pages before they were used.
+    pub shrunk: u64,
+    /// Checkpoints that moved the tree meanwhile.
+    pub trees: u64,
+    pub gain: Option<PrefetchGain>,
+    /// Why reading ahead cannot help here; empty where it can.
+    pub cannot_help: Vec<String>,
+}
