@@ -1,5 +1,6 @@
 //! What several benchmarks need, and the killing of `reorder`, of which the tests of `cli` do a part.
 
+pub mod gains;
 pub mod kills;
 pub mod replica_server;
 
