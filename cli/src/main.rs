@@ -13,12 +13,14 @@ mod disk;
 mod doctor;
 mod environment;
 mod exit;
+mod interruption;
 mod layout;
 mod merge;
 mod mongoperf_command;
 mod output;
 mod process_title;
 mod progress;
+mod reorder;
 mod replay;
 mod report_command;
 mod session;
@@ -70,6 +72,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             runtime()?.block_on(trace::run(*args, arguments))
         }
         Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
+        Command::Reorder(args) => runtime()?.block_on(reorder::run(*args, &environment, arguments)),
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),

@@ -33,7 +33,9 @@ pub async fn sample(
     }
     let leaf_of = |record_id: i64| {
         let share = (record_id - first) as f64 / (last - first) as f64;
-        (share.clamp(0.0, 1.0) * (leaf_pages - 1) as f64).round().to_bits()
+        (share.clamp(0.0, 1.0) * (leaf_pages - 1) as f64)
+            .round()
+            .to_bits()
     };
     let (mut sampled, mut leaves, mut stretches) = (0, 0, 0);
     for start in starts(server, namespace, keys).await? {
@@ -68,17 +70,16 @@ async fn end_of_collection(
 }
 
 /// Key values of random documents.
-async fn starts(
-    server: &Server,
-    namespace: &Namespace,
-    keys: &Document,
-) -> Result<Vec<Document>> {
+async fn starts(server: &Server, namespace: &Namespace, keys: &Document) -> Result<Vec<Document>> {
     let command = doc! {
         "aggregate": namespace.collection(), "pipeline": [{ "$sample": { "size": STRETCHES } }],
         "cursor": { "batchSize": i32::try_from(STRETCHES).unwrap_or(i32::MAX) },
     };
     let found = first_batch(server, namespace, command).await?;
-    Ok(found.iter().map(|document| key_of(document, keys)).collect())
+    Ok(found
+        .iter()
+        .map(|document| key_of(document, keys))
+        .collect())
 }
 
 /// The values that an index on `keys` has for a document; null where a field is missing.
@@ -99,7 +100,10 @@ async fn record_ids(
     keys: &Document,
     start: &Document,
 ) -> Result<Vec<i64>> {
-    let mut projection: Document = keys.keys().map(|path| (path.clone(), Bson::Int32(1))).collect();
+    let mut projection: Document = keys
+        .keys()
+        .map(|path| (path.clone(), Bson::Int32(1)))
+        .collect();
     if !projection.contains_key("_id") {
         projection.insert("_id", 0);
     }

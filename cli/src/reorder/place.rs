@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, Limitation, RunDocument};
 use seekscope_server::{FileMap, Namespace, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
-use crate::exit::{Interrupted, message_of};
+use crate::exit::message_of;
+use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, ScanDisk, Whereabouts};
 use crate::session::limit;
 
@@ -58,7 +59,7 @@ impl Place {
         namespace: &Namespace,
         disk: &ScanDiskArgs,
         document: &mut RunDocument,
-        stop: &Arc<AtomicBool>,
+        interruption: &Interruption,
     ) -> Result<Option<CollectionLayout>> {
         let Some(path) = self.path.clone() else {
             return Ok(None);
@@ -66,19 +67,33 @@ impl Place {
         let disk = ScanDisk::choose(disk, &path)?;
         document.device.clone_from(&disk.device);
         let memory_bytes = document.host.as_ref().map_or(0, |host| host.memory_bytes);
-        let (names, namespace, stop) = (self.names.clone(), namespace.clone(), Arc::clone(stop));
-        let walking = tokio::task::spawn_blocking(move || {
-            CollectionLayout::measure(&path, &names, &namespace, disk, memory_bytes, &stop)
+        let (names, namespace) = (self.names.clone(), namespace.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let mut walking = tokio::task::spawn_blocking(move || {
+            CollectionLayout::measure(&path, &names, &namespace, disk, memory_bytes, &asked)
         });
-        match walking.await.context("the walk over the files broke off")? {
+        let walked = tokio::select! {
+            biased;
+            () = interruption.first() => {
+                stop.store(true, Ordering::Relaxed);
+                walking.await
+            }
+            walked = &mut walking => walked,
+        };
+        interruption.check()?;
+        match walked.context("the walk over the files broke off")? {
             Ok(layout) => {
-                let lacks = layout.layout.files.first().and_then(|f| f.not_measured.clone());
+                let lacks = layout
+                    .layout
+                    .files
+                    .first()
+                    .and_then(|f| f.not_measured.clone());
                 if let Some(why) = lacks {
                     limit(document, no_layout(why));
                 }
                 Ok(Some(layout))
             }
-            Err(error) if error.is::<Interrupted>() => Err(error),
             Err(error) => {
                 limit(document, no_layout(message_of(&error)));
                 Ok(None)
@@ -91,7 +106,8 @@ fn no_layout(why: String) -> Limitation {
     Limitation {
         what: "how the collection lies on disk is not known, so neither is the gain".into(),
         why,
-        remedy: "run seekscope on the server's host as root, or name the data directory with --dbpath"
-            .into(),
+        remedy:
+            "run seekscope on the server's host as root, or name the data directory with --dbpath"
+                .into(),
     }
 }

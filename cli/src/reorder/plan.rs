@@ -75,7 +75,9 @@ impl Subject<'_> {
             storage_bytes: facts.storage_bytes,
             index_bytes: facts.index_bytes,
             indexes: self.indexes().await?,
-            cached_share: file.zip(path).and_then(|(file, path)| cached_share(path, file)),
+            cached_share: file
+                .zip(path)
+                .and_then(|(file, path)| cached_share(path, file)),
             clustering: self.clustering(file, &facts, document).await,
             lasts: writes
                 .as_ref()
@@ -87,15 +89,23 @@ impl Subject<'_> {
             scan,
             ..ReorderPlan::default()
         };
-        plan.time = plan.scan.as_ref().map(|scan| self.time(&facts, plan.indexes, scan));
+        plan.time = plan
+            .scan
+            .as_ref()
+            .map(|scan| self.time(&facts, plan.indexes, scan));
         plan.verdict = verdict(&plan);
         Ok(plan)
     }
 
     async fn indexes(&self) -> Result<u64> {
         let command = doc! { "listIndexes": self.namespace.collection() };
-        let reply = self.server.command(self.namespace.database(), command).await?;
-        let batch = reply.get_document("cursor").and_then(|c| c.get_array("firstBatch"));
+        let reply = self
+            .server
+            .command(self.namespace.database(), command)
+            .await?;
+        let batch = reply
+            .get_document("cursor")
+            .and_then(|c| c.get_array("firstBatch"));
         Ok(batch.map_or(0, |batch| batch.len() as u64))
     }
 
@@ -106,7 +116,9 @@ impl Subject<'_> {
         document: &mut RunDocument,
     ) -> Option<seekscope_run::Clustering> {
         let (keys, file) = (self.by?, file?);
-        let _step = self.progress.step("looking where the neighbours of the index lie");
+        let _step = self
+            .progress
+            .step("looking where the neighbours of the index lie");
         let (server, namespace) = (self.server, self.namespace);
         let sampled =
             clustering::sample(server, namespace, keys, file.leaf_pages, facts.documents).await;
@@ -127,9 +139,10 @@ impl Subject<'_> {
     /// Each step reads; the slower of the disk and the way of the documents counts.
     fn time(&self, facts: &StorageFacts, indexes: u64, scan: &ReorderScan) -> ReorderTime {
         let (bytes, documents) = (facts.data_bytes as f64, facts.documents as f64);
-        let rate = self.args.max_rate.map_or(COPY_BYTES_PER_S, |max| {
-            COPY_BYTES_PER_S.min(max as f64)
-        });
+        let rate = self
+            .args
+            .max_rate
+            .map_or(COPY_BYTES_PER_S, |max| COPY_BYTES_PER_S.min(max as f64));
         // Following an index through a file that is not in its order reads a leaf for each document.
         let read_s = scan.now_s;
         ReorderTime {
@@ -156,7 +169,10 @@ fn scan_of(file: &LayoutFile, own_name: &str) -> Option<ReorderScan> {
         file_bytes: file.file_bytes,
         sequential_share: order.sequential_share,
         seeks: order.seeks,
-        shared_table: file.namespace.as_deref().is_some_and(|name| name != own_name),
+        shared_table: file
+            .namespace
+            .as_deref()
+            .is_some_and(|name| name != own_name),
     })
 }
 
@@ -216,7 +232,10 @@ fn verdict(plan: &ReorderPlan) -> ReorderVerdict {
     };
     if gain_share < GAIN_SHARE_MIN {
         ReorderVerdict::LittleGain
-    } else if plan.cached_share.is_some_and(|share| share >= CACHED_SHARE_MIN) {
+    } else if plan
+        .cached_share
+        .is_some_and(|share| share >= CACHED_SHARE_MIN)
+    {
         ReorderVerdict::Cached
     } else {
         ReorderVerdict::Worthwhile
@@ -267,7 +286,8 @@ mod tests {
             ..WriteRate::default()
         };
         let lasts = lasts(&writes, 4546);
-        let share_after = |hours: f64| CONTIGUOUS_AFTER * (1.0 - 1.0 / 4546.0f64).powf(2000.0 * hours);
+        let share_after =
+            |hours: f64| CONTIGUOUS_AFTER * (1.0 - 1.0 / 4546.0f64).powf(2000.0 * hours);
         assert!((share_after(lasts.hours_to_0_9.unwrap()) - 0.9).abs() < 1e-6);
         assert!((share_after(lasts.hours_to_0_5.unwrap()) - 0.5).abs() < 1e-6);
         let still = super::lasts(&WriteRate::default(), 4546);

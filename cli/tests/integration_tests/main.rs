@@ -37,6 +37,7 @@ mod mongoperf;
 mod mounts;
 mod permissions;
 mod recorded_run;
+mod reorder;
 mod reorder_kills;
 mod replay;
 mod replay_accidents;

@@ -184,7 +184,7 @@ fn decay_sentence(decay: &OrderDecay) -> String {
 }
 
 /// `20 min`, `5.2 h`, `3.1 days`.
-pub(super) fn hours_text(hours: f64) -> String {
+pub(crate) fn hours_text(hours: f64) -> String {
     match hours {
         h if !h.is_finite() => "unknown".into(),
         h if h < 1.0 / 60.0 => format_s(h * 3600.0),
@@ -275,7 +275,7 @@ fn table_names_hint(measurement: &LayoutMeasurement) -> String {
     )
 }
 
-fn disk_hint(measurement: &LayoutMeasurement) -> String {
+pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     let disk = visible(&measurement.predicted_for);
     if measurement.disk_measured {
         format!("Times are predicted for the disk that was measured: {disk}.")
