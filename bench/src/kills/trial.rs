@@ -101,6 +101,11 @@ pub async fn run_trials(
         let trial = world.kill(victim, aim, number % 2 == 0).await;
         let trial = trial.with_context(|| format!("kill {number} of the {}", victim.name()))?;
         told(&trial);
+        if !trial.sound() {
+            // What is broken must not be counted again by the trials that follow.
+            world.keep_aside(number)?;
+            world = World::make(setting).await?;
+        }
         table.add(trial);
     }
     Ok(table)
@@ -163,6 +168,19 @@ impl World {
             random: SplitMix64::new(setting.seed),
             server,
         })
+    }
+
+    /// Moves data and logs out of the way of a new world.
+    fn keep_aside(&self, number: u64) -> Result<()> {
+        let aside = self.setting.folder.join(format!("wrong-{number}"));
+        std::fs::create_dir(&aside)?;
+        for name in ["data", "data.log", "seekscope.log"] {
+            let from = self.setting.folder.join(name);
+            if from.exists() {
+                std::fs::rename(from, aside.join(name))?;
+            }
+        }
+        Ok(())
     }
 
     /// A whole run beside writers, and how long it took.
