@@ -39,6 +39,7 @@ mod permissions;
 mod prefetch;
 mod recorded_run;
 mod reorder;
+mod reorder_kills;
 mod replay;
 mod replay_accidents;
 mod replay_calls;
