@@ -95,6 +95,17 @@ impl Cholesky {
         solved
     }
 
+    /// The factor times a vector: independent noise becomes noise with this covariance.
+    pub(crate) fn colour(&self, vector: &[f64]) -> Vec<f64> {
+        let mut coloured = Vec::with_capacity(self.size);
+        for (i, value) in vector.iter().enumerate() {
+            let row = self.row(i);
+            let rest = dot(&row[..i], &coloured);
+            coloured.push((value - rest) / row[i]);
+        }
+        coloured
+    }
+
     /// The lower triangle of the inverse matrix, packed.
     pub(crate) fn inverse(&self) -> Vec<f64> {
         let mut inverse = vec![0.0; self.inverse.len()];
@@ -124,6 +135,10 @@ mod tests {
         assert!((solved[0] + 0.125).abs() < 1e-12 && (solved[1] - 0.75).abs() < 1e-12);
         let square = factor.whitened_square(&[1.0, 2.0]);
         assert!((square - (-0.125 + 2.0 * 0.75)).abs() < 1e-12);
+        // The factor is [[2, 0], [1, √2]].
+        let coloured = factor.colour(&[1.0, 1.0]);
+        assert!((coloured[0] - 2.0).abs() < 1e-12);
+        assert!((coloured[1] - 1.0 - 2f64.sqrt()).abs() < 1e-12);
         assert!(Cholesky::of(vec![1.0, 2.0, 1.0], 2).is_none());
         assert!(Cholesky::of(vec![f64::NAN], 1).is_none());
     }

@@ -5,8 +5,7 @@ mod cholesky;
 mod fit;
 mod kernel;
 
-pub(crate) use cholesky::Cholesky;
-use cholesky::dot;
+pub(crate) use cholesky::{Cholesky, dot};
 pub(crate) use fit::{Data, Learner, prior};
 pub(crate) use kernel::Hyper;
 use kernel::{SQRT_5, additive_term, distance, matern_polynomial, wendland};

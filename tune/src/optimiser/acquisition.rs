@@ -2,7 +2,6 @@
 
 use seekscope_stats::{SplitMix64, normal_below, normal_density};
 
-
 use crate::gp::Belief;
 use crate::space::Space;
 
@@ -27,28 +26,48 @@ pub(crate) fn log_expected_improvement(belief: Belief, best: f64) -> f64 {
     belief.deviation.ln() + h
 }
 
-/// A part of the cube to search: coordinates with bounds.
-pub(crate) type Fixed = Vec<(usize, f64, f64)>;
+/// A part of the cube: one coordinate has bounds, the upper one excluded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) coordinate: usize,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Part {
+    pub(crate) fn contains(&self, point: &[f64]) -> bool {
+        // The cube's upper edge belongs to the last part.
+        let at = point[self.coordinate].min(1.0 - 1e-9);
+        (self.low..self.high).contains(&at)
+    }
+
+    /// The point, moved into the part if it is outside.
+    fn pull(&self, point: &mut [f64]) {
+        if !self.contains(point) {
+            let at = point[self.coordinate].min(1.0 - 1e-9);
+            point[self.coordinate] = self.low + (self.high - self.low) * at;
+        }
+    }
+}
 
 /// The search for the best point under some value.
 pub(crate) struct Search<'a> {
     pub(crate) space: &'a Space,
     /// Points of the cube around which to look closely.
     pub(crate) around: Vec<Vec<f64>>,
-    pub(crate) fixed: Fixed,
+    /// Where to look, if not everywhere.
+    pub(crate) part: Option<Part>,
     /// Levels that are not wanted again.
-    pub(crate) known: &'a [Vec<f64>],
+    pub(crate) tried: &'a [Vec<f64>],
 }
 
 impl Search<'_> {
     fn snapped(&self, mut point: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>)> {
-        for &(coordinate, low, high) in &self.fixed {
-            if point[coordinate] < low || point[coordinate] > high {
-                point[coordinate] = low + (high - low) * point[coordinate];
-            }
+        if let Some(part) = &self.part {
+            part.pull(&mut point);
         }
         let levels = self.space.levels_at(&point);
-        let wanted = self.space.within_limits(&levels) && !self.known.contains(&levels);
+        let wanted = self.space.within_limits(&levels) && !self.tried.contains(&levels);
         wanted.then_some((point, levels))
     }
 

@@ -109,14 +109,6 @@ impl Model {
     pub(crate) fn process(&self) -> (&Process, f64) {
         (&self.score, self.spread)
     }
-
-    /// The setting of which the most is expected.
-    pub(crate) fn incumbent<'a>(&self, settings: &'a [Setting]) -> Option<(&'a Setting, f64)> {
-        let working = settings.iter().filter(|s| s.succeeds());
-        working
-            .map(|s| (s, self.mean(&s.features)))
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-    }
 }
 
 fn learn(data: &Data, learnt: &mut Option<Hyper>, steps: usize) -> Option<Process> {

@@ -1,6 +1,6 @@
 //! Trials gathered by configuration: runs of the same one are repetitions.
 
-use super::{Goal, History, Outcome};
+use super::{Goal, Outcome, Trial};
 use crate::space::Space;
 
 /// One configuration and what its runs gave.
@@ -46,9 +46,9 @@ impl Setting {
 
 /// The settings in the order in which they were first tried. Trials of configurations that the space does
 /// not have (any more) are left out.
-pub(crate) fn settings(space: &Space, goal: Goal, history: &History) -> Vec<Setting> {
+pub(crate) fn settings(space: &Space, goal: Goal, trials: &[Trial]) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
-    for (number, trial) in history.trials.iter().enumerate() {
+    for (number, trial) in trials.iter().enumerate() {
         let Ok(levels) = space.levels_of(&trial.configuration) else {
             continue;
         };

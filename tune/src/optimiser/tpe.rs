@@ -8,7 +8,7 @@
 use seekscope_stats::{SplitMix64, normal_below, normal_density};
 
 use super::setting::Setting;
-use crate::space::{Range, Space};
+use crate::space::Space;
 
 /// Share of the settings that counts as good, and how many at most.
 const GOOD_SHARE: f64 = 0.1;
@@ -42,14 +42,9 @@ pub(crate) fn propose(space: &Space, settings: &[Setting], rng: &mut SplitMix64)
     (space.knobs().iter().enumerate())
         .map(|(i, knob)| {
             let column = |points: &[Vec<f64>]| points.iter().map(|p| p[i]).collect::<Vec<f64>>();
-            let choices = match &knob.range {
-                Range::Categorical { choices } => choices.len(),
-                Range::Bool => 2,
-                _ => 0,
-            };
-            let estimator = |points: &[Vec<f64>]| match choices {
-                0 => Estimator::of_numbers(&column(points)),
-                n => Estimator::of_choices(&column(points), n),
+            let estimator = |points: &[Vec<f64>]| match knob.choices() {
+                None => Estimator::of_numbers(&column(points)),
+                Some(choices) => Estimator::of_choices(&column(points), choices),
             };
             let (like, unlike) = (estimator(&good), estimator(&others));
             let draws = (0..DRAWS).map(|_| like.draw(rng));

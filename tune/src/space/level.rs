@@ -21,13 +21,22 @@ impl Knob {
     }
 
     /// The value of a level; see [`Knob::level_of`].
-    pub(super) fn value_of(&self, level: f64) -> Value {
+    pub(crate) fn value_of(&self, level: f64) -> Value {
         match &self.range {
             Range::Bool => Value::Bool(level > 0.5),
             Range::Categorical { choices } => {
                 Value::Text(choices.get(index(level)).cloned().unwrap_or_default())
             }
             _ => Value::from_number(level, matches!(self.range, Range::Integer { .. })),
+        }
+    }
+
+    /// How many names the knob chooses from; `None` of numbers.
+    pub(crate) fn choices(&self) -> Option<usize> {
+        match &self.range {
+            Range::Categorical { choices } => Some(choices.len()),
+            Range::Bool => Some(2),
+            _ => None,
         }
     }
 
