@@ -16,12 +16,30 @@ use crate::optimiser::Goal;
 
 /// When to look, in pairs, and what each look may spend of the error: 0.05 (n / 24)² in all, up to it.
 pub const LOOKS: [Look; 6] = [
-    Look { pairs: 4, alpha: 0.0014 },
-    Look { pairs: 6, alpha: 0.0017 },
-    Look { pairs: 8, alpha: 0.0024 },
-    Look { pairs: 12, alpha: 0.0069 },
-    Look { pairs: 16, alpha: 0.0097 },
-    Look { pairs: 24, alpha: 0.0278 },
+    Look {
+        pairs: 4,
+        alpha: 0.0014,
+    },
+    Look {
+        pairs: 6,
+        alpha: 0.0017,
+    },
+    Look {
+        pairs: 8,
+        alpha: 0.0024,
+    },
+    Look {
+        pairs: 12,
+        alpha: 0.0069,
+    },
+    Look {
+        pairs: 16,
+        alpha: 0.0097,
+    },
+    Look {
+        pairs: 24,
+        alpha: 0.0278,
+    },
 ];
 /// A gain below this share is not worth more runs.
 pub const GAIN_MIN: f64 = 0.02;
@@ -68,7 +86,10 @@ pub fn block_orders(arms: usize, blocks: usize, seed: u64) -> Vec<Vec<usize>> {
     let mut rng = SplitMix64::new(seed);
     let order = |seed| -> Vec<usize> {
         let drawn = shuffled::distinct(arms as u64, arms as u64, seed);
-        drawn.into_iter().map(|arm| usize::try_from(arm).unwrap_or(0)).collect()
+        drawn
+            .into_iter()
+            .map(|arm| usize::try_from(arm).unwrap_or(0))
+            .collect()
     };
     (0..blocks).map(|_| order(rng.next_u64())).collect()
 }
@@ -90,7 +111,12 @@ pub fn judge(pairs: &[(f64, f64)], goal: Goal) -> Option<Judgement> {
         }
     }
     let estimate = Estimate::of_mean(&gains)?;
-    Some(judgement(None, gains.len(), &estimate, estimate.interval(0.05)))
+    Some(judgement(
+        None,
+        gains.len(),
+        &estimate,
+        estimate.interval(0.05),
+    ))
 }
 
 fn judgement(

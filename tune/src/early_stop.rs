@@ -48,7 +48,10 @@ impl EarlyStop {
     /// Whether a run whose figure up to a checkpoint (0 or 1) is `partial` should end, given the best
     /// setting's expected figure: then the outcome to record for it.
     pub fn hopeless(&self, checkpoint: usize, partial: f64, best: f64) -> Option<Outcome> {
-        let gains = self.gains.get(checkpoint).filter(|g| g.len() >= COMPLETED_MIN)?;
+        let gains = self
+            .gains
+            .get(checkpoint)
+            .filter(|g| g.len() >= COMPLETED_MIN)?;
         let (partial, best) = (self.goal.score(partial)?, self.goal.score(best)?);
         let gain = Estimate::of_mean(gains)?;
         // Of one more run, not of the mean.
@@ -89,7 +92,10 @@ mod tests {
         assert_eq!(rule.hopeless(0, 560.0, 1000.0), None);
         // Where partial figures say little, nothing is ended.
         assert_eq!(taught(Goal::Maximise, 0.5).hopeless(0, 450.0, 1000.0), None);
-        assert_eq!(EarlyStop::new(Goal::Maximise).hopeless(0, 1.0, 1000.0), None);
+        assert_eq!(
+            EarlyStop::new(Goal::Maximise).hopeless(0, 1.0, 1000.0),
+            None
+        );
         assert_eq!(rule.hopeless(7, 1.0, 1000.0), None);
         assert_eq!(rule.hopeless(0, f64::NAN, 1000.0), None);
     }

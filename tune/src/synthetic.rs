@@ -6,6 +6,8 @@
 
 mod drift;
 mod responses;
+#[cfg(test)]
+mod tests;
 
 use seekscope_stats::SplitMix64;
 
@@ -85,7 +87,10 @@ const DECEPTIVE12: [Row; 12] = [
     ("batch", 'i', 1.0, 4096.0, true, 64.0),
 ];
 
-#[expect(clippy::cast_possible_truncation, reason = "the tables hold small whole numbers")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the tables hold small whole numbers"
+)]
 fn knob(&(name, kind, low, high, log, default): &Row) -> Knob {
     let scale = if log { Scale::Log } else { Scale::Linear };
     let (range, default) = match kind {
@@ -96,7 +101,11 @@ fn knob(&(name, kind, low, high, log, default): &Row) -> Knob {
             Value::Text((default as i64).to_string()),
         ),
         'i' => (
-            Range::Integer { low: low as i64, high: high as i64, scale },
+            Range::Integer {
+                low: low as i64,
+                high: high as i64,
+                scale,
+            },
             Value::Integer(default as i64),
         ),
         _ => (Range::Float { low, high, scale }, Value::Float(default)),
@@ -145,6 +154,10 @@ impl Surface {
     /// What a recommendation misses of the optimum, as a share; 1 if it fails.
     pub fn regret(self, levels: &[f64]) -> f64 {
         let truth = self.truth(levels);
-        if truth.fails { 1.0 } else { 1.0 - truth.throughput / self.optimum() }
+        if truth.fails {
+            1.0
+        } else {
+            1.0 - truth.throughput / self.optimum()
+        }
     }
 }

@@ -60,7 +60,11 @@ impl Share {
     /// From one estimate per function; estimates without bias can be below zero.
     fn of(mut estimates: Vec<f64>) -> Self {
         estimates.sort_by(f64::total_cmp);
-        let at = |q| quantile_sorted(&estimates, q).unwrap_or(0.0).clamp(0.0, 1.0);
+        let at = |q| {
+            quantile_sorted(&estimates, q)
+                .unwrap_or(0.0)
+                .clamp(0.0, 1.0)
+        };
         Self {
             share: at(0.5),
             low: at(0.025),
@@ -109,11 +113,16 @@ impl Analysis {
 
     fn of_pair(&self, a: &str, b: &str, rng: &mut SplitMix64) -> Option<PairImportance> {
         let (first, second) = (self.space.index(a)?, self.space.index(b)?);
-        let values = [self.values(first, PAIR_VALUES), self.values(second, PAIR_VALUES)];
+        let values = [
+            self.values(first, PAIR_VALUES),
+            self.values(second, PAIR_VALUES),
+        ];
         let crossing = [(first, &values[0][..]), (second, &values[1][..])];
         let points = self.crossed(&crossing, PAIR_BACKGROUNDS, rng);
         let functions = self.draw(&points, rng);
-        let shares = functions.iter().map(|f| together(f, values[0].len(), values[1].len()));
+        let shares = functions
+            .iter()
+            .map(|f| together(f, values[0].len(), values[1].len()));
         Some(PairImportance {
             knobs: [a.into(), b.into()],
             together: Share::of(shares.collect()),
@@ -122,8 +131,13 @@ impl Analysis {
 
     /// Coordinates evenly over a knob's range, or all its choices.
     fn values(&self, knob: usize, count: usize) -> Vec<f64> {
-        let count = self.space.knobs()[knob].choices().unwrap_or(count).min(VALUES);
-        (0..count).map(|nth| (nth as f64 + 0.5) / count as f64).collect()
+        let count = self.space.knobs()[knob]
+            .choices()
+            .unwrap_or(count)
+            .min(VALUES);
+        (0..count)
+            .map(|nth| (nth as f64 + 0.5) / count as f64)
+            .collect()
     }
 
     /// Features of random settings crossed with all values of the knobs; those of one setting together,
@@ -150,7 +164,10 @@ impl Analysis {
             }
             points.extend(row);
         }
-        points.iter().map(|point| self.features(&self.space.levels_at(point))).collect()
+        points
+            .iter()
+            .map(|point| self.features(&self.space.levels_at(point)))
+            .collect()
     }
 
     /// Values at the points of functions drawn from the posterior; none if their covariance cannot be
@@ -163,7 +180,8 @@ impl Analysis {
             for j in 0..=i {
                 let explained = crate::gp::dot(&joint[i].1, &joint[j].1);
                 let jitter = if i == j { 1e-6 } else { 0.0 };
-                covariance.push(process.prior_covariance(&points[i], &points[j]) - explained + jitter);
+                covariance
+                    .push(process.prior_covariance(&points[i], &points[j]) - explained + jitter);
             }
         }
         let Some(factor) = Cholesky::of(covariance, points.len()) else {
@@ -173,7 +191,11 @@ impl Analysis {
             .map(|_| {
                 let unit: Vec<f64> = points.iter().map(|_| rng.normal()).collect();
                 let drawn = factor.colour(&unit);
-                joint.iter().zip(drawn).map(|((mean, _), drawn)| mean + drawn).collect()
+                joint
+                    .iter()
+                    .zip(drawn)
+                    .map(|((mean, _), drawn)| mean + drawn)
+                    .collect()
             })
             .collect()
     }
@@ -189,9 +211,15 @@ fn two_way(function: &[f64], columns: usize) -> (f64, f64, f64) {
     let rows: Vec<&[f64]> = function.chunks_exact(columns).collect();
     let (r, c) = (rows.len() as f64, columns as f64);
     let grand = mean(function.iter().copied());
-    let column_means: Vec<f64> = (0..columns).map(|j| mean(rows.iter().map(|row| row[j]))).collect();
+    let column_means: Vec<f64> = (0..columns)
+        .map(|j| mean(rows.iter().map(|row| row[j])))
+        .collect();
     let row_means: Vec<f64> = rows.iter().map(|row| mean(row.iter().copied())).collect();
-    let between_columns = column_means.iter().map(|m| (m - grand).powi(2)).sum::<f64>() / (c - 1.0);
+    let between_columns = column_means
+        .iter()
+        .map(|m| (m - grand).powi(2))
+        .sum::<f64>()
+        / (c - 1.0);
     let between_rows = row_means.iter().map(|m| (m - grand).powi(2)).sum::<f64>() / (r - 1.0);
     let mut squares = 0.0;
     for (row, row_mean) in rows.iter().zip(&row_means) {
@@ -206,7 +234,11 @@ fn two_way(function: &[f64], columns: usize) -> (f64, f64, f64) {
         between_rows,
     );
     let interaction = interaction * (c - 1.0) / c;
-    (between, interaction, (between + interaction + rows).max(f64::MIN_POSITIVE))
+    (
+        between,
+        interaction,
+        (between + interaction + rows).max(f64::MIN_POSITIVE),
+    )
 }
 
 /// Share of the variance that two knobs make together: rows of `first` times `second` values.
@@ -219,18 +251,25 @@ fn together(function: &[f64], first: usize, second: usize) -> f64 {
             let grand = mean(row.iter().copied());
             let a = |i: usize| mean(row[i * second..(i + 1) * second].iter().copied());
             let b = |j: usize| mean((0..first).map(|i| row[i * second + j]));
-            let (a, b): (Vec<f64>, Vec<f64>) = ((0..first).map(a).collect(), (0..second).map(b).collect());
-            (0..cells).map(|k| row[k] - a[k / second] - b[k % second] + grand).collect()
+            let (a, b): (Vec<f64>, Vec<f64>) =
+                ((0..first).map(a).collect(), (0..second).map(b).collect());
+            (0..cells)
+                .map(|k| row[k] - a[k / second] - b[k % second] + grand)
+                .collect()
         })
         .collect();
     let (mut common, mut own) = (0.0, 0.0);
     for k in 0..cells {
         let average = mean(contrasts.iter().map(|row| row[k]));
         common += average * average;
-        own += contrasts.iter().map(|row| (row[k] - average).powi(2)).sum::<f64>();
+        own += contrasts
+            .iter()
+            .map(|row| (row[k] - average).powi(2))
+            .sum::<f64>();
     }
     let own = own / (rows as f64 - 1.0).max(1.0);
     let grand = mean(function.iter().copied());
-    let all: f64 = function.iter().map(|v| (v - grand).powi(2)).sum::<f64>() / function.len() as f64;
+    let all: f64 =
+        function.iter().map(|v| (v - grand).powi(2)).sum::<f64>() / function.len() as f64;
     (common - own / rows as f64) / cells as f64 / all.max(f64::MIN_POSITIVE)
 }

@@ -80,7 +80,14 @@ impl Analysis {
         let ((mean_a, white_a), (mean_b, white_b)) = (process.joint(&a), process.joint(&b));
         let prior = process.prior_covariance(&a, &a) + process.prior_covariance(&b, &b)
             - 2.0 * process.prior_covariance(&a, &b);
-        let explained: f64 = white_a.iter().zip(&white_b).map(|(a, b)| (a - b).powi(2)).sum();
-        (unit * (mean_a - mean_b), unit * (prior - explained).max(0.0).sqrt())
+        let explained: f64 = white_a
+            .iter()
+            .zip(&white_b)
+            .map(|(a, b)| (a - b).powi(2))
+            .sum();
+        (
+            unit * (mean_a - mean_b),
+            unit * (prior - explained).max(0.0).sqrt(),
+        )
     }
 }

@@ -97,7 +97,9 @@ impl Analysis {
             self.expected(&self.space.levels_at(&point))[0]
         };
         let values = |grid: &[(f64, f64)], knob: usize| {
-            grid.iter().map(|(level, _)| self.space.knobs()[knob].value_of(*level)).collect()
+            grid.iter()
+                .map(|(level, _)| self.space.knobs()[knob].value_of(*level))
+                .collect()
         };
         Some(HeatMap {
             knobs: [first.into(), second.into()],

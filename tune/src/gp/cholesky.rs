@@ -18,7 +18,9 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     // Four sums at a time: a single one would wait for itself, as additions may not be reordered.
     let mut sums = [0.0; 4];
     let (a4, b4) = (a.chunks_exact(4), b.chunks_exact(4));
-    let rest: f64 = (a4.remainder().iter().zip(b4.remainder())).map(|(a, b)| a * b).sum();
+    let rest: f64 = (a4.remainder().iter().zip(b4.remainder()))
+        .map(|(a, b)| a * b)
+        .sum();
     for (a, b) in a4.zip(b4) {
         for i in 0..4 {
             sums[i] += a[i] * b[i];
@@ -45,8 +47,7 @@ impl Cholesky {
                 row[j] = (row[j] - dot(&row[..j], &other[..j])) / other[j];
             }
             let square = row[i] - dot(&row[..i], &row[..i]);
-            // Not a number either.
-            if !(square > 1e-12) {
+            if square.is_nan() || square <= 1e-12 {
                 return None;
             }
             row[i] = square.sqrt();
@@ -75,7 +76,9 @@ impl Cholesky {
 
     /// The inverse factor times a vector.
     pub(crate) fn whiten(&self, vector: &[f64]) -> Vec<f64> {
-        (0..self.size).map(|i| dot(self.row(i), &vector[..=i])).collect()
+        (0..self.size)
+            .map(|i| dot(self.row(i), &vector[..=i]))
+            .collect()
     }
 
     /// The sum of squares of the whitened vector, without storing it.

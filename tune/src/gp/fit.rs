@@ -1,9 +1,7 @@
 //! Learning the kernel's parameters: the most probable ones given the data and what is usual.
 
 use super::cholesky::{Cholesky, row_start};
-use super::kernel::{
-    Hyper, SQRT_5, additive_term, distance, matern_polynomial,
-};
+use super::kernel::{Hyper, SQRT_5, additive_term, distance, matern_polynomial};
 use crate::space::Feature;
 
 /// Data to learn from: standardised outcomes at points.
@@ -99,9 +97,20 @@ impl<'a> Learner<'a> {
         (sum, squares)
     }
 
-    fn covariance(&self, hyper: &Hyper, product: &[f64], (sum, squares): &(Vec<f64>, Vec<f64>)) -> Vec<f64> {
-        let orders = sum.iter().zip(squares).map(|(&sum, &squares)| hyper.orders(sum, squares));
-        let mut matrix: Vec<f64> = orders.zip(product).map(|(orders, product)| orders + product).collect();
+    fn covariance(
+        &self,
+        hyper: &Hyper,
+        product: &[f64],
+        (sum, squares): &(Vec<f64>, Vec<f64>),
+    ) -> Vec<f64> {
+        let orders = sum
+            .iter()
+            .zip(squares)
+            .map(|(&sum, &squares)| hyper.orders(sum, squares));
+        let mut matrix: Vec<f64> = orders
+            .zip(product)
+            .map(|(orders, product)| orders + product)
+            .collect();
         for (i, scale) in self.data.noise_scale.iter().enumerate() {
             matrix[row_start(i) + i] += hyper.noise() * scale + 1e-8;
         }
@@ -121,7 +130,11 @@ impl<'a> Learner<'a> {
         let sums = self.sums(hyper);
         let factor = Cholesky::of(self.covariance(hyper, &product, &sums), n)?;
         let alpha = factor.solve(&self.data.outcomes);
-        let fit: f64 = alpha.iter().zip(&self.data.outcomes).map(|(a, y)| a * y).sum();
+        let fit: f64 = alpha
+            .iter()
+            .zip(&self.data.outcomes)
+            .map(|(a, y)| a * y)
+            .sum();
         let mut log_probability = -0.5 * (fit + factor.log_determinant);
         // Half of alpha alpha' - K^-1; pairs off the diagonal stand for two.
         let mut weights = factor.inverse();
@@ -147,18 +160,26 @@ impl<'a> Learner<'a> {
             *w *= p;
         }
         gradient[2 * features] = weights.iter().sum();
-        for f in 0..features {
-            gradient[f] = self.length_gradient(f, hyper.length(f), &weights);
+        for (f, slope) in gradient.iter_mut().enumerate().take(features) {
+            *slope = self.length_gradient(f, hyper.length(f), &weights);
         }
         for (i, (mean, deviation)) in prior(features).into_iter().enumerate() {
             let off = (hyper.values[i] - mean) / deviation;
             log_probability -= 0.5 * off * off;
             gradient[i] -= off / deviation;
         }
-        log_probability.is_finite().then_some((log_probability, gradient))
+        log_probability
+            .is_finite()
+            .then_some((log_probability, gradient))
     }
 
-    fn additive_gradient(&self, feature: usize, hyper: &Hyper, weights: &[f64], sum: &[f64]) -> f64 {
+    fn additive_gradient(
+        &self,
+        feature: usize,
+        hyper: &Hyper,
+        weights: &[f64],
+        sum: &[f64],
+    ) -> f64 {
         let (variance, pairwise) = (hyper.additive(feature), hyper.pairwise());
         let terms = self.additive[feature].iter().zip(sum);
         weights
@@ -202,7 +223,13 @@ impl<'a> Learner<'a> {
             }
             for i in 0..pace.len() {
                 let turned = gradient[i] * last[i];
-                pace[i] = if turned > 0.0 { (pace[i] * 1.3).min(0.8) } else if turned < 0.0 { pace[i] * 0.5 } else { pace[i] };
+                pace[i] = if turned > 0.0 {
+                    (pace[i] * 1.3).min(0.8)
+                } else if turned < 0.0 {
+                    pace[i] * 0.5
+                } else {
+                    pace[i]
+                };
                 last[i] = if turned < 0.0 { 0.0 } else { gradient[i] };
                 if last[i] != 0.0 {
                     at.values[i] = (at.values[i] + pace[i] * last[i].signum()).clamp(-12.0, 6.0);
@@ -224,16 +251,27 @@ mod tests {
         let points: Vec<Vec<f64>> = (0..n)
             .map(|_| vec![rng.unit_f64(), rng.below(3) as f64, rng.unit_f64()])
             .collect();
-        let outcomes = points.iter().map(|p| (5.0 * p[0]).sin() + p[1] * p[2] - 0.5).collect();
+        let outcomes = points
+            .iter()
+            .map(|p| (5.0 * p[0]).sin() + p[1] * p[2] - 0.5)
+            .collect();
         let noise_scale = (0..n).map(|i| 1.0 / (1 + i % 3) as f64).collect();
-        Data { kinds, points, outcomes, noise_scale }
+        Data {
+            kinds,
+            points,
+            outcomes,
+            noise_scale,
+        }
     }
 
     #[test]
     fn the_gradient_is_that_of_small_steps() {
         let data = some_data(20);
         let learner = Learner::new(&data);
-        let start: Vec<f64> = prior(3).iter().map(|(mean, deviation)| mean + 0.3 * deviation).collect();
+        let start: Vec<f64> = prior(3)
+            .iter()
+            .map(|(mean, deviation)| mean + 0.3 * deviation)
+            .collect();
         let (_, gradient) = learner.evidence(&Hyper::new(start.clone())).unwrap();
         for (i, slope) in gradient.iter().enumerate() {
             let value = |step: f64| {
@@ -242,7 +280,10 @@ mod tests {
                 learner.evidence(&Hyper::new(moved)).unwrap().0
             };
             let numeric = (value(1e-5) - value(-1e-5)) / 2e-5;
-            assert!((slope - numeric).abs() < 1e-4 * (1.0 + slope.abs()), "{i}: {slope} {numeric}");
+            assert!(
+                (slope - numeric).abs() < 1e-4 * (1.0 + slope.abs()),
+                "{i}: {slope} {numeric}"
+            );
         }
     }
 

@@ -125,6 +125,9 @@ impl Process {
     /// covariance of two points is their prior covariance less the product of these.
     pub(crate) fn joint(&self, point: &[f64]) -> (f64, Vec<f64>) {
         let covariances = self.covariances(point);
-        (dot(&covariances, &self.alpha), self.factor.whiten(&covariances))
+        (
+            dot(&covariances, &self.alpha),
+            self.factor.whiten(&covariances),
+        )
     }
 }

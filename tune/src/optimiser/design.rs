@@ -15,7 +15,8 @@ pub(crate) fn opening(space: &Space, presets: &[Vec<f64>], seed: u64) -> Vec<Vec
     opening.extend_from_slice(presets);
     let columns: Vec<Vec<f64>> = (space.knobs().iter())
         .map(|_| {
-            let order = seekscope_stats::shuffled::distinct(POINTS as u64, POINTS as u64, rng.next_u64());
+            let order =
+                seekscope_stats::shuffled::distinct(POINTS as u64, POINTS as u64, rng.next_u64());
             let place = |slot: u64| (slot as f64 + rng.unit_f64()) / POINTS as f64;
             order.into_iter().map(place).collect()
         })

@@ -128,8 +128,10 @@ impl Optimiser {
         goal: Goal,
         seed: u64,
     ) -> Result<Self, SpaceError> {
-        let presets: Vec<Vec<f64>> =
-            presets.iter().map(|preset| space.levels_of(preset)).collect::<Result<_, _>>()?;
+        let presets: Vec<Vec<f64>> = presets
+            .iter()
+            .map(|preset| space.levels_of(preset))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             opening: design::opening(&space, &presets, seed),
             presets: presets.len(),
@@ -205,7 +207,11 @@ impl Optimiser {
         let mut learnt = std::mem::take(&mut self.memo.learnt);
         let begin = (self.memo.trials.len() + 1).max(start);
         for end in begin..=trials.len() {
-            let steps = if end == start { STEPS_FIRST } else { STEPS_NEXT };
+            let steps = if end == start {
+                STEPS_FIRST
+            } else {
+                STEPS_NEXT
+            };
             self.learn(&trials[..end], &mut learnt, steps);
         }
         let believed = self.learn(trials, &mut learnt, 0);

@@ -40,12 +40,19 @@ impl Model {
         }
         let n = working.len() as f64;
         let centre = working.iter().map(|s| s.mean()).sum::<f64>() / n;
-        let variance = working.iter().map(|s| (s.mean() - centre).powi(2)).sum::<f64>() / n;
+        let variance = working
+            .iter()
+            .map(|s| (s.mean() - centre).powi(2))
+            .sum::<f64>()
+            / n;
         let spread = variance.sqrt().max(1e-6);
         let data = Data {
             kinds: space.features().iter().map(|(kind, _)| *kind).collect(),
             points: working.iter().map(|s| s.features.clone()).collect(),
-            outcomes: working.iter().map(|s| (s.mean() - centre) / spread).collect(),
+            outcomes: working
+                .iter()
+                .map(|s| (s.mean() - centre) / spread)
+                .collect(),
             noise_scale: working.iter().map(|s| s.noise_scale()).collect(),
         };
         let score = learn(&data, &mut learnt.score, steps)?;
@@ -126,7 +133,13 @@ fn learn(data: &Data, learnt: &mut Option<Hyper>, steps: usize) -> Option<Proces
 fn kept(mut settings: Vec<&Setting>) -> Vec<&Setting> {
     if settings.len() > SETTINGS_MAX {
         let older = settings.len() - SETTINGS_MAX / 2;
-        let score = |s: &Setting| if s.runs() > 0 { s.mean() } else { f64::NEG_INFINITY };
+        let score = |s: &Setting| {
+            if s.runs() > 0 {
+                s.mean()
+            } else {
+                f64::NEG_INFINITY
+            }
+        };
         settings[..older].sort_by(|a, b| score(b).total_cmp(&score(a)));
         settings.drain(SETTINGS_MAX / 2..older);
     }

@@ -49,7 +49,8 @@ pub(super) fn next(
     believed: Option<&Believed>,
 ) -> (Vec<f64>, Origin) {
     let (space, strategy) = (&optimiser.space, &optimiser.strategy);
-    let mut rng = SplitMix64::new(optimiser.seed ^ (trial as u64).wrapping_mul(0x2545_f491_4f6c_dd1d));
+    let mut rng =
+        SplitMix64::new(optimiser.seed ^ (trial as u64).wrapping_mul(0x2545_f491_4f6c_dd1d));
     // The generator's first numbers of neighbouring seeds are independent, the seeds themselves are not.
     let mut rng = SplitMix64::new(rng.next_u64());
     let tried: Vec<Vec<f64>> = known.iter().map(|s| s.levels.clone()).collect();
@@ -88,7 +89,9 @@ pub(super) fn next(
         origin = Origin::Screening;
     }
     let centres = top.iter().take(TOP);
-    search.around = centres.map(|(setting, _)| space.point_of(&setting.levels)).collect();
+    search.around = centres
+        .map(|(setting, _)| space.point_of(&setting.levels))
+        .collect();
     let model = &believed.model;
     let promising = search.maximise(&mut rng, |features| {
         let works = model.feasible(features).max(1e-30).ln();
@@ -120,14 +123,21 @@ fn anywhere(space: &Space, tried: &[Vec<f64>], rng: &mut SplitMix64) -> Vec<f64>
 fn surprising(believed: &Believed, best: f64, strategy: &Strategy) -> Option<Vec<f64>> {
     let working = believed.known.iter().filter(|s| s.succeeds());
     let winner = working.max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
-    let surprise = strategy.retest_gain.max(believed.model.noise() * winner.noise_scale().sqrt());
+    let surprise = strategy
+        .retest_gain
+        .max(believed.model.noise() * winner.noise_scale().sqrt());
     let retest = winner.runs() < strategy.retest_runs && winner.mean() > best + surprise;
     retest.then(|| winner.levels.clone())
 }
 
 /// A part of the space without the best setting, likely one with few settings: a choice of a category, or
 /// a third of a range.
-fn neglected(space: &Space, known: &[Setting], best: &Setting, rng: &mut SplitMix64) -> Option<Part> {
+fn neglected(
+    space: &Space,
+    known: &[Setting],
+    best: &Setting,
+    rng: &mut SplitMix64,
+) -> Option<Part> {
     let best = space.point_of(&best.levels);
     let points: Vec<Vec<f64>> = known.iter().map(|s| space.point_of(&s.levels)).collect();
     let mut parts = Vec::new();

@@ -23,7 +23,13 @@ pub(crate) fn propose(space: &Space, settings: &[Setting], rng: &mut SplitMix64)
     let mut order: Vec<&Setting> = settings.iter().collect();
     // What failed comes last.
     order.sort_by(|a, b| {
-        let score = |s: &Setting| if s.succeeds() { s.mean() } else { f64::NEG_INFINITY };
+        let score = |s: &Setting| {
+            if s.succeeds() {
+                s.mean()
+            } else {
+                f64::NEG_INFINITY
+            }
+        };
         score(b).total_cmp(&score(a))
     });
     #[expect(
@@ -31,7 +37,9 @@ pub(crate) fn propose(space: &Space, settings: &[Setting], rng: &mut SplitMix64)
         clippy::cast_sign_loss,
         reason = "between 1 and 25"
     )]
-    let good = (GOOD_SHARE * order.len() as f64).ceil().clamp(1.0, GOOD_MAX) as usize;
+    let good = (GOOD_SHARE * order.len() as f64)
+        .ceil()
+        .clamp(1.0, GOOD_MAX) as usize;
     let (good, others) = order.split_at(good.min(order.len()));
     let coordinates = |settings: &[&Setting]| -> Vec<Vec<f64>> {
         let mut by_age: Vec<&Setting> = settings.to_vec();
@@ -49,7 +57,9 @@ pub(crate) fn propose(space: &Space, settings: &[Setting], rng: &mut SplitMix64)
             let (like, unlike) = (estimator(&good), estimator(&others));
             let draws = (0..DRAWS).map(|_| like.draw(rng));
             let rated = draws.map(|u| (like.density(u).ln() - unlike.density(u).ln(), u));
-            rated.max_by(|a, b| a.0.total_cmp(&b.0)).map_or(0.5, |best| best.1)
+            rated
+                .max_by(|a, b| a.0.total_cmp(&b.0))
+                .map_or(0.5, |best| best.1)
         })
         .collect()
 }
@@ -97,7 +107,11 @@ impl Estimator {
                 (gap, None) | (None, gap) => gap.unwrap_or(1.0),
             };
             // The prior covers everything.
-            let width = if index == centres.len() { 1.0 } else { gap.clamp(narrowest, 1.0) };
+            let width = if index == centres.len() {
+                1.0
+            } else {
+                gap.clamp(narrowest, 1.0)
+            };
             let inside = normal_below((1.0 - centre) / width) - normal_below(-centre / width);
             (weights[index], centre, width, inside.max(1e-12))
         });

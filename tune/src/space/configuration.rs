@@ -28,7 +28,10 @@ impl Value {
     }
 
     pub(super) fn from_number(number: f64, whole: bool) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "it has no fraction, and saturates")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "it has no fraction, and saturates"
+        )]
         if whole && number.fract() == 0.0 {
             return Self::Integer(number as i64);
         }
@@ -95,7 +98,9 @@ impl Space {
                 }
                 continue;
             };
-            let level = knob.level_of(value).filter(|&level| knob.admits(level, base));
+            let level = knob
+                .level_of(value)
+                .filter(|&level| knob.admits(level, base));
             levels[i] = level.ok_or_else(|| SpaceError::Value {
                 knob: knob.name.clone(),
                 value: value.to_string(),
@@ -132,5 +137,8 @@ impl Space {
 }
 
 fn specials(special: &[f64]) -> String {
-    special.iter().map(|value| format!(", or {value}")).collect()
+    special
+        .iter()
+        .map(|value| format!(", or {value}"))
+        .collect()
 }

@@ -33,9 +33,13 @@ pub enum Range {
         scale: Scale,
     },
     /// Numbers in ascending order, such as powers of two; neighbours are alike.
-    Ordinal { values: Vec<f64> },
+    Ordinal {
+        values: Vec<f64>,
+    },
     /// Names in no order.
-    Categorical { choices: Vec<String> },
+    Categorical {
+        choices: Vec<String>,
+    },
     Bool,
 }
 
@@ -170,7 +174,8 @@ impl Knob {
             }
             Range::Bool => {}
         }
-        if !self.is_numeric() && !(self.special.is_empty() && self.share_of.is_none()) {
+        let only_numbers = !self.special.is_empty() || self.share_of.is_some();
+        if only_numbers && !self.is_numeric() {
             return Err("only numbers have special values and shares".into());
         }
         if self.special.len() > 4 || self.special.iter().any(|v| !v.is_finite()) {
@@ -191,10 +196,14 @@ fn at_least_two(values: usize) -> Result<(), String> {
 
 fn check_bounds(low: f64, high: f64, scale: Scale) -> Result<(), String> {
     if !(low < high && (high - low).is_finite()) {
-        return Err(format!("its lower bound {low} must be below its upper bound {high}"));
+        return Err(format!(
+            "its lower bound {low} must be below its upper bound {high}"
+        ));
     }
     if scale == Scale::Log && low <= 0.0 {
-        return Err(format!("a logarithmic range cannot begin at {low}; begin above zero"));
+        return Err(format!(
+            "a logarithmic range cannot begin at {low}; begin above zero"
+        ));
     }
     Ok(())
 }

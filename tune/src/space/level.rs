@@ -45,7 +45,9 @@ impl Knob {
         let base = base.unwrap_or(1.0);
         match &self.range {
             Range::Float { low, high, .. } => (low * base, high * base),
-            Range::Integer { low, high, .. } if self.share_of.is_none() => (*low as f64, *high as f64),
+            Range::Integer { low, high, .. } if self.share_of.is_none() => {
+                (*low as f64, *high as f64)
+            }
             // Shares in whole numbers would be 0 or 1: they are given in hundredths.
             Range::Integer { low, high, .. } => {
                 let high = (*high as f64 / 100.0 * base).floor();
@@ -85,9 +87,12 @@ impl Knob {
                 let below = values.iter().filter(|v| **v < level).count();
                 (below as f64 / (values.len() as f64 - 1.0)).min(1.0)
             }
-            Range::Float { scale: Scale::Log, .. } | Range::Integer { scale: Scale::Log, .. }
-                if low > 0.0 && high > low =>
-            {
+            Range::Float {
+                scale: Scale::Log, ..
+            }
+            | Range::Integer {
+                scale: Scale::Log, ..
+            } if low > 0.0 && high > low => {
                 ((level.max(low) / low).ln() / (high / low).ln()).clamp(0.0, 1.0)
             }
             _ if high > low => ((level - low) / (high - low)).clamp(0.0, 1.0),
@@ -97,7 +102,11 @@ impl Knob {
 
     /// The level at a coordinate of the unit cube, snapped to what can be represented.
     pub(super) fn level_at(&self, coordinate: f64, base: Option<f64>) -> f64 {
-        let coordinate = if coordinate.is_finite() { coordinate.clamp(0.0, 1.0) } else { 0.5 };
+        let coordinate = if coordinate.is_finite() {
+            coordinate.clamp(0.0, 1.0)
+        } else {
+            0.5
+        };
         let specials = SPECIAL_SPAN * self.special.len() as f64;
         if coordinate < specials {
             return self.special[index(coordinate / SPECIAL_SPAN).min(self.special.len() - 1)];
@@ -109,7 +118,9 @@ impl Knob {
             Range::Categorical { choices } => nth(choices.len()),
             Range::Bool => nth(2),
             Range::Ordinal { values } => values[index(nth(values.len()))],
-            Range::Float { scale, .. } => significant(between(low, high, *scale, at)).clamp(low, high),
+            Range::Float { scale, .. } => {
+                significant(between(low, high, *scale, at)).clamp(low, high)
+            }
             Range::Integer { scale, .. } => between(low, high, *scale, at).round().clamp(low, high),
         }
     }
@@ -125,7 +136,9 @@ impl Knob {
         let at = match &self.range {
             Range::Categorical { choices } => middle(position, choices.len()),
             Range::Bool => middle(position, 2),
-            Range::Ordinal { values } => middle(position * (values.len() as f64 - 1.0), values.len()),
+            Range::Ordinal { values } => {
+                middle(position * (values.len() as f64 - 1.0), values.len())
+            }
             _ => position,
         };
         specials + at * (1.0 - specials)
@@ -207,8 +220,7 @@ impl Space {
             let sum: f64 = (limit.weights.iter())
                 .filter_map(|(name, weight)| Some(weight * levels[self.index(name)?]))
                 .sum();
-            // Not a number is too much.
-            !(sum <= limit.at_most)
+            sum.is_nan() || sum > limit.at_most
         })
     }
 }

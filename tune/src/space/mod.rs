@@ -87,7 +87,9 @@ impl Space {
             why: why.into(),
         };
         if knob.name.is_empty() || self.index(&knob.name).is_some() {
-            return Err(invalid("its name is empty or taken; give each knob its own"));
+            return Err(invalid(
+                "its name is empty or taken; give each knob its own",
+            ));
         }
         knob.check().map_err(|why| invalid(&why))?;
         let share_of = (knob.share_of.as_deref())

@@ -7,7 +7,11 @@ fn sigmoid(x: f64) -> f64 {
 }
 
 fn hump(x: f64, middle: f64, width: f64) -> f64 {
-    if x > 0.0 { (-((x / middle).ln() / width).powi(2) / 2.0).exp() } else { 0.0 }
+    if x > 0.0 {
+        (-((x / middle).ln() / width).powi(2) / 2.0).exp()
+    } else {
+        0.0
+    }
 }
 
 /// The choice at a level.
@@ -21,7 +25,17 @@ fn choose<const N: usize>(of: [f64; N], level: f64) -> f64 {
 }
 
 pub(super) fn wt8(x: &[f64]) -> Truth {
-    let &[cache, trigger, share, syncdelay, threads, compressor, tickets, readahead] = x else {
+    let &[
+        cache,
+        trigger,
+        share,
+        syncdelay,
+        threads,
+        compressor,
+        tickets,
+        readahead,
+    ] = x
+    else {
         return MALFORMED;
     };
     let cpu = choose([1.0, 1.04, 1.35, 1.15], compressor);
@@ -48,7 +62,11 @@ pub(super) fn sparse20(x: &[f64]) -> Truth {
         return MALFORMED;
     }
     let mut v = 0.5 + 0.5 * sigmoid((x[0].log10() - 0.8) * 3.0);
-    v *= if x[1] == 0.0 { 1.15 } else { 0.75 + 0.3 * hump(x[1], 300.0, 0.7) };
+    v *= if x[1] == 0.0 {
+        1.15
+    } else {
+        0.75 + 0.3 * hump(x[1], 300.0, 0.7)
+    };
     v *= 0.7 + 0.3 * (1.0 - ((x[2] - 0.72).abs() / 0.25).min(1.0));
     let together = 0.3 + 0.7 * sigmoid((x[2] - 0.5) * 12.0);
     v *= (1.0 + 0.9 * hump(x[3], 48.0, 0.9) * together) / 1.9;
