@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
-    ReorderMeasurement,
-    PrefetchRecord,
+    PrefetchRecord, ReorderMeasurement,
 };
 
 /// Schema name and version written by this build.

@@ -8,8 +8,8 @@ mod bench_schema;
 mod bench_values;
 mod disk;
 mod layout;
-mod reorder;
 mod prefetch;
+mod reorder;
 mod replay;
 mod trace;
 mod trace_files;
@@ -34,8 +34,8 @@ pub use disk::{
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
-pub use reorder::{ReorderArgs, WritersArgs};
 pub use prefetch::PrefetchArgs;
+pub use reorder::{ReorderArgs, WritersArgs};
 pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
