@@ -44,7 +44,7 @@ pub async fn apply(
 
 /// Can it be done at all? Changes nothing.
 async fn check(site: &Site, request: &mut Request) -> Result<Definition, ReorderError> {
-    let definition = Definition::of(site, site.target_name()).await?;
+    let definition = Definition::with_obstacles(site).await?;
     let mut hold = Hold::new(&mut request.writers);
     if let Some(why) = definition.refusal(&request.by, hold.is_quiesced()) {
         return Err(site.refused(why));

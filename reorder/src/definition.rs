@@ -25,11 +25,16 @@ pub struct Definition {
 impl Definition {
     /// Asks the server. A collection that does not exist is an error.
     pub async fn read(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
-        Self::of(
-            &Site::open(server, namespace).await?,
-            namespace.collection(),
-        )
-        .await
+        Self::with_obstacles(&Site::open(server, namespace).await?).await
+    }
+
+    /// Of the original, with what stands in the way; some servers take long to tell that.
+    pub(crate) async fn with_obstacles(site: &Site) -> Result<Self, ReorderError> {
+        let mut definition = Self::of(site, site.target_name()).await?;
+        if definition.obstacle.is_none() {
+            definition.obstacle = obstacle_of_place(site, site.target_name()).await?;
+        }
+        Ok(definition)
     }
 
     /// Of a collection in the site's database, be it the original or the copy.
@@ -51,9 +56,6 @@ impl Definition {
         definition.identity = site.identity(name).await?.ok_or_else(gone)?;
         let reply = site.command(doc! { "listIndexes": name }).await?;
         definition.indexes = first_batch(&reply).cloned().collect();
-        if name == site.target_name() {
-            definition.obstacle = obstacle_of_place(site, name).await?;
-        }
         Ok(definition)
     }
 

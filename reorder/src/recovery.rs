@@ -85,7 +85,7 @@ async fn describe(site: &Site, record: &Record) -> Result<Pending, ReorderError>
 }
 
 /// Carries on from what is recorded; order and definition are those recorded. Stops and fails as
-/// [`crate::apply`] does.
+/// [`crate::apply()`] does.
 pub async fn resume(
     server: &Server,
     request: &mut Request,
