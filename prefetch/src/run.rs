@@ -26,6 +26,8 @@ const PEACE_MAX: Duration = Duration::from_secs(2);
 const SAMPLED: usize = 16;
 const LOST_MAX: usize = 4;
 const MEMORY_MIN_BYTES: u64 = 4 << 20;
+/// Threads that read for so much of the time keep the disk busy.
+const BUSY_SHARE: f64 = 0.8;
 /// Stretches of this length on average say how fast the disk streams.
 const STREAMING_BYTES: u64 = 512 << 10;
 
@@ -66,6 +68,8 @@ struct Shared {
     leaves: AtomicU64,
     bytes: AtomicU64,
     bridged: AtomicU64,
+    /// Of all threads together, ns.
+    busy: AtomicU64,
     failure: Mutex<Option<std::io::Error>>,
 }
 
@@ -118,6 +122,7 @@ impl Shared {
                     let leaves = stretch.leaves.len() as u64;
                     self.leaves.fetch_add(leaves, Ordering::Relaxed);
                     self.bytes.fetch_add(read.bytes, Ordering::Relaxed);
+                    self.busy.fetch_add(read.elapsed_ns, Ordering::Relaxed);
                     self.bridged
                         .fetch_add(read.bridged_bytes, Ordering::Relaxed);
                 }
@@ -167,6 +172,7 @@ impl Prefetch {
             leaves: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             bridged: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
             failure: Mutex::new(None),
         };
         let new_tree = NewTree::default();
@@ -236,6 +242,7 @@ struct Checked {
     at: Instant,
     stretches: u64,
     bytes: u64,
+    busy_ns: u64,
 }
 
 impl Checked {
@@ -244,6 +251,7 @@ impl Checked {
             at: Instant::now(),
             stretches: shared.stretches.load(Ordering::Relaxed),
             bytes: shared.bytes.load(Ordering::Relaxed),
+            busy_ns: shared.busy.load(Ordering::Relaxed),
         }
     }
 }
@@ -401,7 +409,13 @@ impl Follower<'_> {
         let bytes = now.bytes - self.checked.bytes;
         let stretches = now.stretches - self.checked.stretches;
         let elapsed = now.at - self.checked.at;
-        if stretches > 0 && bytes / stretches >= STREAMING_BYTES && self.learns_rate {
+        let busy_ns = (now.busy_ns - self.checked.busy_ns) as f64;
+        let threads_ns = elapsed.as_nanos() as f64 * f64::from(self.costs.depth);
+        if stretches > 0
+            && busy_ns > BUSY_SHARE * threads_ns
+            && bytes / stretches >= STREAMING_BYTES
+            && self.learns_rate
+        {
             self.costs.bytes_per_s = bytes as f64 / elapsed.as_secs_f64();
             *lock(&self.shared.joining) = self.costs.joining();
         }
