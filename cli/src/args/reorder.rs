@@ -87,9 +87,12 @@ pub struct WritersArgs {
     pub continue_writers: Option<String>,
 }
 
+/// A server closes a cursor that is not read for half an hour; below this rate that could happen.
+const RATE_MIN: u64 = 1_000_000;
+
 fn max_rate(text: &str) -> Result<u64, String> {
     match parse_bytes(text) {
-        Ok(0) => Err("at least one byte per second is needed".into()),
+        Ok(bytes) if bytes < RATE_MIN => Err("at least 1M is needed".into()),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }

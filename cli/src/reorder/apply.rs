@@ -1,10 +1,10 @@
 //! The doing: what is said before, the library's work, and the layout afterwards.
 
 use std::future::Future;
-use std::path::PathBuf;
-use std::time::Instant;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use mongodb::bson::doc;
 use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
 use seekscope_report::reorder::sentences;
@@ -17,6 +17,9 @@ use super::{Reorder, measurement, writers};
 use crate::exit::{Elsewhere, Interrupted};
 use crate::session::Session;
 
+/// mongod takes one a minute.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(70);
+const TIME_STAMP_LAG: Duration = Duration::from_millis(10);
 /// Share of the time in which all tasks of the host wait for I/O that pauses the copy.
 const IO_PRESSURE_MAX: f64 = 0.5;
 
@@ -28,10 +31,10 @@ impl Reorder {
         place: &mut Place,
         namespace: &Namespace,
     ) -> Result<()> {
+        let spool = spool(session)?;
         let record = measurement(&mut session.document);
         let plan = record.plan.clone().unwrap_or_default();
         self.insist(namespace, &plan)?;
-        let spool = self.spool()?;
         let mut request = self.request(namespace, &plan, spool.path().into())?;
         for sentence in sentences::contract(record) {
             self.progress.say(sentence);
@@ -77,14 +80,6 @@ impl Reorder {
         })
     }
 
-    /// A private folder beside the runs, gone at the end.
-    pub fn spool(&self) -> Result<tempfile::TempDir> {
-        tempfile::Builder::new()
-            .prefix("seekscope-reorder-")
-            .tempdir_in(".")
-            .context("no folder can be made here for the keys of documents that change meanwhile")
-    }
-
     /// Ready when a signal came.
     pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
         let interruption = self.interruption.clone();
@@ -127,7 +122,8 @@ impl Reorder {
         session.save()?;
         let forced = {
             let _step = self.progress.step("having the server take a checkpoint");
-            self.interruption.or(checkpoint(&self.server)).await
+            let checkpoint = checkpoint(&self.server, place.path.as_deref());
+            self.interruption.or(checkpoint).await
         };
         match forced {
             Ok(()) => measurement(&mut session.document).checkpoint_forced = true,
@@ -152,8 +148,31 @@ impl Reorder {
     }
 }
 
-/// `fsync` without a lock flushes everything, which takes a checkpoint.
-async fn checkpoint(server: &Server) -> Result<()> {
+/// A private folder in the run for the keys of documents that change meanwhile; gone at the end.
+pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
+    let folder = session.directory.path();
+    tempfile::Builder::new()
+        .prefix("changed-keys-")
+        .tempdir_in(folder)
+        .with_context(|| format!("{}: no folder can be made there", folder.display()))
+}
+
+/// `fsync` without a lock flushes everything, which takes a checkpoint in mongod. Other servers may only
+/// say so: then their next one is waited for.
+async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
+    let asked = SystemTime::now();
     server.command("admin", doc! { "fsync": 1 }).await?;
-    Ok(())
+    let Some(turtle) = data.map(|data| data.join("WiredTiger.turtle")) else {
+        return Ok(());
+    };
+    let end = Instant::now() + CHECKPOINT_LIMIT;
+    while Instant::now() < end {
+        // Written anew by every checkpoint. Time stamps of files lag a little behind the clock.
+        let written = turtle.metadata()?.modified()?;
+        if written + TIME_STAMP_LAG >= asked {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("fsync did not lead to a checkpoint within {CHECKPOINT_LIMIT:?}")
 }

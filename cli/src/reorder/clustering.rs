@@ -28,31 +28,54 @@ pub async fn sample(
     let (Some(first), Some(last)) = (first, last) else {
         return Ok(None);
     };
-    if last <= first || leaf_pages == 0 || documents == 0 {
-        return Ok(None);
-    }
-    let leaf_of = |record_id: i64| {
-        let share = (record_id - first) as f64 / (last - first) as f64;
-        (share.clamp(0.0, 1.0) * (leaf_pages - 1) as f64)
-            .round()
-            .to_bits()
-    };
-    let (mut sampled, mut leaves, mut stretches) = (0, 0, 0);
-    for start in starts(server, namespace, keys).await? {
-        let ids = record_ids(server, namespace, keys, &start).await?;
-        if ids.is_empty() {
-            continue;
+    let mut stretches = Vec::new();
+    // Some servers number the documents of each answer instead.
+    if last > first {
+        for start in starts(server, namespace, keys).await? {
+            stretches.push(record_ids(server, namespace, keys, &start).await?);
         }
-        stretches += 1;
-        sampled += ids.len() as u64;
-        leaves += ids.into_iter().map(leaf_of).collect::<HashSet<_>>().len() as u64;
     }
-    Ok((sampled > 0).then(|| Clustering {
-        sampled_documents: sampled,
-        stretches,
-        leaves_per_1000_now: leaves as f64 * 1000.0 / sampled as f64,
-        leaves_per_1000_ordered: (leaf_pages as f64 * 1000.0 / documents as f64).clamp(1.0, 1000.0),
-    }))
+    let collection = Leaves {
+        first,
+        last,
+        leaf_pages,
+        documents,
+    };
+    Ok(collection.of_stretches(&stretches))
+}
+
+/// The collection's leaves, over which its record ids spread evenly.
+struct Leaves {
+    first: i64,
+    last: i64,
+    leaf_pages: u64,
+    documents: u64,
+}
+
+impl Leaves {
+    fn of_stretches(&self, stretches: &[Vec<i64>]) -> Option<Clustering> {
+        let known = stretches.iter().filter(|ids| !ids.is_empty());
+        let sampled: usize = known.clone().map(Vec::len).sum();
+        if sampled == 0 || self.last <= self.first || self.leaf_pages == 0 || self.documents == 0 {
+            return None;
+        }
+        let distinct = |ids: &Vec<i64>| ids.iter().map(|id| self.leaf(*id)).collect::<HashSet<_>>();
+        let leaves: usize = known.clone().map(|ids| distinct(ids).len()).sum();
+        let ordered = self.leaf_pages as f64 * 1000.0 / self.documents as f64;
+        Some(Clustering {
+            sampled_documents: sampled as u64,
+            stretches: known.count() as u64,
+            leaves_per_1000_now: leaves as f64 * 1000.0 / sampled as f64,
+            leaves_per_1000_ordered: ordered.clamp(1.0, 1000.0),
+        })
+    }
+
+    /// The leaf's number, as bits of a whole number.
+    fn leaf(&self, record_id: i64) -> u64 {
+        let share = (record_id - self.first) as f64 / (self.last - self.first) as f64;
+        let number = share.clamp(0.0, 1.0) * (self.leaf_pages - 1) as f64;
+        number.round().to_bits()
+    }
 }
 
 /// The smallest (1) or largest (-1) record id.
@@ -139,6 +162,26 @@ async fn first_batch(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn neighbours_side_by_side_share_leaves_and_spread_ones_do_not() {
+        let leaves = Leaves {
+            first: 1,
+            last: 100_001,
+            leaf_pages: 2001,
+            documents: 100_001,
+        };
+        let of = |step: i64| {
+            let ids = (0..1000).map(|n| 1 + n * step).collect();
+            leaves.of_stretches(&[ids, Vec::new()]).unwrap()
+        };
+        let (close, spread) = (of(1), of(100));
+        assert_eq!((close.stretches, close.sampled_documents), (1, 1000));
+        assert_eq!(close.leaves_per_1000_now, 21.0);
+        assert_eq!(spread.leaves_per_1000_now, 1000.0);
+        assert!((close.leaves_per_1000_ordered - 20.0).abs() < 0.1);
+        assert_eq!(leaves.of_stretches(&[Vec::new()]), None);
+    }
 
     #[test]
     fn keys_follow_the_pattern() {

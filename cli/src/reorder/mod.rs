@@ -120,7 +120,7 @@ impl Reorder {
     }
 
     async fn plan_and_apply(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
-        let mut place = self.find_place(session).await?;
+        let mut place = self.find_place(session, namespace).await?;
         let layout = place
             .layout(
                 namespace,
@@ -148,8 +148,8 @@ impl Reorder {
         Ok(())
     }
 
-    async fn find_place(&self, session: &mut Session) -> Result<Place> {
-        let found = Place::find(&self.server, &self.args, &mut session.document);
+    async fn find_place(&self, session: &mut Session, namespace: &Namespace) -> Result<Place> {
+        let found = Place::find(&self.server, namespace, &self.args, &mut session.document);
         self.interruption.or(async { Ok(found.await) }).await
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, Limitation, RunDocument};
-use seekscope_server::{FileMap, Namespace, Server};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
 use crate::exit::message_of;
@@ -23,26 +23,35 @@ pub struct Place {
 impl Place {
     /// Asks the server; `--dbpath` overrules it. What is missing is noted in the document, and no error:
     /// collections can be reordered from afar.
-    pub async fn find(server: &Server, args: &ReorderArgs, document: &mut RunDocument) -> Self {
-        let found = Whereabouts::of_server(server, args.pid).await;
-        let mut whereabouts = found.unwrap_or_else(|error| {
-            if args.dbpath.is_none() {
-                limit(document, no_layout(message_of(&error)));
+    pub async fn find(
+        server: &Server,
+        namespace: &Namespace,
+        args: &ReorderArgs,
+        document: &mut RunDocument,
+    ) -> Self {
+        let found = match Whereabouts::of_server(server, args.pid).await {
+            Ok(whereabouts) => whereabouts,
+            Err(error) => {
+                if args.dbpath.is_none() {
+                    limit(document, no_layout(message_of(&error)));
+                }
+                let names = FileMap::read(server, Some(namespace)).await;
+                Whereabouts {
+                    target: Some(server.facts(&ProcFs::host()).await.target),
+                    names: names.unwrap_or_default(),
+                    ..Whereabouts::default()
+                }
             }
-            Whereabouts::default()
-        });
-        if let Some(path) = &args.dbpath {
-            whereabouts.path.clone_from(path);
-        }
-        for limitation in whereabouts.limitations {
+        };
+        for limitation in found.limitations {
             limit(document, limitation);
         }
         document.host = Some(HostFacts::read(Path::new("/")));
-        document.target = whereabouts.target;
-        let path = whereabouts.path;
+        document.target = found.target;
+        let path = args.dbpath.clone().unwrap_or(found.path);
         Self {
             path: (!path.as_os_str().is_empty()).then_some(path),
-            names: whereabouts.names,
+            names: found.names,
         }
     }
 

@@ -30,16 +30,16 @@ const CACHED_SHARE_MIN: f64 = 0.95;
 /// Contiguous share of a collection that one writer filled in order: 0.976 to 0.980 were measured on
 /// WiredTiger 2.9.3 and 11.3.
 const CONTIGUOUS_AFTER: f64 = 0.97;
-/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Measured
-/// with one reader and one writer on two cores; a guess for other hosts.
+/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Assumed, not
+/// measured on this server; the time that it leads to is a rough one.
 const COPY_BYTES_PER_S: f64 = 50e6;
-/// The check only reads.
+/// The check only reads. Assumed too.
 const CHECK_BYTES_PER_S: f64 = 150e6;
 /// Taking a key from a document, sorting and writing it: 120,000 documents of 2.7 KB took a warm mongod
 /// 0.6 s.
 const INDEX_S_PER_DOCUMENT: f64 = 5e-6;
-/// Room for the copy, as a multiple of what it replaces.
-const SPACE_FACTOR: f64 = 1.2;
+/// Must stay free, as the reordering itself insists on: a server whose disk is full dies.
+const RESERVE_BYTES: u64 = 256 << 20;
 
 /// What is planned.
 pub struct Subject<'a> {
@@ -84,7 +84,7 @@ impl Subject<'_> {
                 .zip(file)
                 .map(|(writes, file)| lasts(writes, file.leaf_pages)),
             writes,
-            space: space(&facts, file, path),
+            space: space(&facts, path),
             blocking: writers::blocking(self.server, &self.args.writers).await,
             scan,
             ..ReorderPlan::default()
@@ -124,7 +124,10 @@ impl Subject<'_> {
             clustering::sample(server, namespace, keys, file.leaf_pages, facts.documents).await;
         let why = match sampled {
             Ok(Some(clustering)) => return Some(clustering),
-            Ok(None) => "the server tells no record ids that are numbers".into(),
+            Ok(None) => {
+                "the server tells no record ids, or none that are numbers in the order of its files"
+                    .into()
+            }
             Err(error) => message_of(&error),
         };
         let limitation = Limitation {
@@ -202,24 +205,15 @@ fn lasts(writes: &WriteRate, leaf_pages: u64) -> OrderLasts {
     }
 }
 
-fn space(facts: &StorageFacts, file: Option<&LayoutFile>, path: Option<&Path>) -> ReorderSpace {
-    // Holes are not copied.
-    let holes = file.map_or(0, |file| file.free_bytes);
-    let documents = match facts.storage_bytes.saturating_sub(holes) {
-        0 => facts.data_bytes,
-        bytes => bytes,
-    };
-    let replaced = documents.saturating_add(facts.index_bytes) as f64;
-    let free_bytes = path.and_then(|path| statvfs(path).ok());
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "saturates, and is never negative"
-    )]
-    let needed_bytes = (replaced * SPACE_FACTOR) as u64;
+fn space(facts: &StorageFacts, path: Option<&Path>) -> ReorderSpace {
+    let replaced = facts.storage_bytes.saturating_add(facts.index_bytes);
+    let filesystem = path.and_then(|path| statvfs(path).ok());
     ReorderSpace {
-        needed_bytes,
-        free_bytes: free_bytes.map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize)),
+        // Times 1.2.
+        needed_bytes: replaced
+            .saturating_add(replaced / 5)
+            .saturating_add(RESERVE_BYTES),
+        free_bytes: filesystem.map(|fs| fs.f_bavail.saturating_mul(fs.f_frsize)),
     }
 }
 

@@ -7,6 +7,7 @@ use seekscope_reorder::{Pending, RolledBack, pending, resume, rollback};
 use seekscope_run::{ReorderPlan, ReorderTask};
 use seekscope_server::Namespace;
 
+use super::apply::spool;
 use super::telling::Telling;
 use super::{Reorder, measurement, writers};
 use crate::session::Session;
@@ -46,12 +47,12 @@ impl Reorder {
     }
 
     async fn resume(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
-        let mut place = self.find_place(session).await?;
+        let mut place = self.find_place(session, namespace).await?;
         let plan = ReorderPlan {
             blocking: writers::blocking(&self.server, &self.args.writers).await,
             ..ReorderPlan::default()
         };
-        let spool = self.spool()?;
+        let spool = spool(session)?;
         let mut request = self.request(namespace, &plan, spool.path().into())?;
         let started = Instant::now();
         let telling = Telling::new(self.progress);

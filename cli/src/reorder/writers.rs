@@ -18,7 +18,8 @@ type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// What will be blocked, with what was asked for and what the server is.
 pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
-    let replica_set = ask(server, doc! { "hello": 1 })
+    // The older name of `hello`, which every server knows.
+    let replica_set = ask(server, doc! { "isMaster": 1 })
         .await
         .is_some_and(|reply| reply.contains_key("setName"));
     let writers = if args.quiesced {
