@@ -42,7 +42,9 @@ fn a_killed_server_loses_and_doubles_nothing_of_what_is_reordered() {
     let _machine = machine();
     let bench = Bench::new();
     let control = setting(&bench, "control", 12);
-    let control = runtime().block_on(run_control(&control, 2, &mut |_| {})).unwrap();
+    let control = runtime()
+        .block_on(run_control(&control, 2, &mut |_| {}))
+        .unwrap();
     assert!(control.sound(), "the server itself loses writes: {control}");
     let setting = setting(&bench, "server", 13);
     let table = run_trials(&setting, Victim::Server, KILLS, &mut |_| {});
