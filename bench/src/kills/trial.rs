@@ -103,7 +103,7 @@ pub async fn run_trials(
         told(&trial);
         if !trial.sound() {
             // What is broken must not be counted again by the trials that follow.
-            world.keep_aside(number)?;
+            world.keep_aside(number).await?;
             world = World::make(setting).await?;
         }
         table.add(trial);
@@ -171,7 +171,9 @@ impl World {
     }
 
     /// Moves data and logs out of the way of a new world.
-    fn keep_aside(&self, number: u64) -> Result<()> {
+    async fn keep_aside(&mut self, number: u64) -> Result<()> {
+        self.server.kill().await?;
+        self.pauser.abort();
         let aside = self.setting.folder.join(format!("wrong-{number}"));
         std::fs::create_dir(&aside)?;
         for name in ["data", "data.log", "seekscope.log"] {
