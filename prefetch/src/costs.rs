@@ -58,10 +58,14 @@ impl DiskCosts {
 
     /// Gaps up to the break-even of one more request and reading through.
     pub fn joining(&self) -> Joining {
-        let gap_bytes = self.request_ns / 1e9 * self.bytes_per_s;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "positive, and the cast saturates"
+        )]
+        let gap_bytes = (self.request_ns / 1e9 * self.bytes_per_s) as u64;
         Joining {
-            // Positive, and the cast saturates.
-            gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
+            gap_bytes: gap_bytes.min(GAP_BYTES_MAX),
             stretch_bytes: STRETCH_BYTES,
         }
     }
@@ -89,11 +93,16 @@ impl DiskCosts {
         };
         let gain = alone_ns / together_ns.max(1.0);
         let bytes_per_s = stream_rate(&mut make_reader(), leaves)?;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a small positive number"
+        )]
+        let depth = gain.ceil() as u32;
         let costs = Self {
             request_ns: alone_ns.min(together_ns),
             bytes_per_s: bytes_per_s.unwrap_or(GAP_BYTES as f64 / alone_ns * 1e9),
-            // A small positive number.
-            depth: (gain.ceil() as u32).clamp(2, DEPTH_MAX),
+            depth: depth.clamp(2, DEPTH_MAX),
         };
         Ok((costs, ours))
     }

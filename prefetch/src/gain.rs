@@ -26,10 +26,13 @@ impl Slices {
     /// that was left out takes `left_out_ns`: evenly spaced, at most 32, none where even one takes too long.
     pub fn choose(leaves: usize, scan_ns: f64, left_out_ns: f64) -> Self {
         let affordable = scan_ns * TIME_SHARE / (left_out_ns.max(1.0) * SLICE as f64);
-        // Not negative, and the cast saturates.
-        let count = (affordable as usize)
-            .min(SLICES_MAX)
-            .min(leaves / (SLICE * 8));
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "not negative, and the cast saturates"
+        )]
+        let affordable = affordable as usize;
+        let count = affordable.min(SLICES_MAX).min(leaves / (SLICE * 8));
         let slices: Vec<_> = (1..=count)
             .map(|i| {
                 let start = leaves / (count + 1) * i;

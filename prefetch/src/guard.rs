@@ -117,7 +117,13 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..400 {
             let latency_ms = 1.0 + 4.0 * intensity;
-            (0..RECENT).for_each(|_| guard.others_read((latency_ms * 1e6) as u64, false));
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a few milliseconds"
+            )]
+            let latency_ns = (latency_ms * 1e6) as u64;
+            (0..RECENT).for_each(|_| guard.others_read(latency_ns, false));
             intensity = guard.intensity();
             waits.push(latency_ms);
         }

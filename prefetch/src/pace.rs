@@ -16,7 +16,7 @@ use crate::sweep::Sweep;
 /// See the module.
 pub enum Pace {
     Traced {
-        reads: ServerReads,
+        reads: Box<ServerReads>,
         position: ScanPosition,
     },
     Counted {
@@ -113,7 +113,11 @@ impl Pace {
                 ns_per_byte,
             } => {
                 let bytes = started.elapsed().as_nanos() as f64 / ns_per_byte.max(1e-3);
-                // Never negative, and the cast saturates.
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "never negative, and the cast saturates"
+                )]
                 let could_be = sweep.ordinal_after(bytes as u64);
                 let next = could_be.min(sweep.first_unread()).max(sweep.position());
                 Ok(Seen {

@@ -225,6 +225,7 @@ fn pace(
         match ServerReads::attach(pid, path, file) {
             Ok(reads) => {
                 let position = ScanPosition::default();
+                let reads = Box::new(reads);
                 return Pace::Traced { reads, position };
             }
             Err(error) => limitations.push(Limitation {

@@ -386,13 +386,16 @@ impl Follower<'_> {
         }
         let pauses = !self.helps || peace || self.slices.holds(position);
         let depth = f64::from(self.costs.depth) * self.intensity;
-        // Small positive numbers.
-        let allowed = if pauses {
-            0
-        } else {
-            depth.ceil().max(1.0) as u32
-        };
-        let duty = (depth.min(1.0) * 1000.0) as u32;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "small positive numbers"
+        )]
+        let (threads, duty) = (
+            depth.ceil().max(1.0) as u32,
+            (depth.min(1.0) * 1000.0) as u32,
+        );
+        let allowed = if pauses { 0 } else { threads };
         self.shared.allowed.store(allowed, Ordering::Relaxed);
         self.shared.duty.store(duty, Ordering::Relaxed);
     }

@@ -438,8 +438,13 @@ impl Sweep {
             .collect();
         let next = self.leaves[self.position..].iter().find_map(still);
         let share = self.position as f64 / self.leaves.len().max(1) as f64;
-        // At most as many as there are.
-        let position = next.unwrap_or((share * newer.leaves.len() as f64) as usize);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "at most as many as there are"
+        )]
+        let at_share = (share * newer.leaves.len() as f64) as usize;
+        let position = next.unwrap_or(at_share);
         newer.advance(position);
         for (ordinal, state) in known {
             let is_ahead = ordinal >= newer.position && newer.states[ordinal] == State::Unread;
