@@ -164,12 +164,14 @@ fn stream_rate(reader: &mut StretchReader, leaves: &[Place]) -> io::Result<Optio
     let Some(first) = leaves.iter().min() else {
         return Ok(None);
     };
+    // The leaf itself is in memory by now.
+    let start = first.end().saturating_add(4096);
     let last = Place {
-        offset: first.offset + TRIAL_BYTES,
+        offset: start.saturating_add(TRIAL_BYTES),
         length: 4096,
     };
     let ends = Place {
-        offset: first.offset,
+        offset: start,
         length: 4096,
     };
     let read = reader.read(&Stretch {

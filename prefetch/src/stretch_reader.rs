@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
@@ -91,7 +92,7 @@ impl StretchReader {
         };
         let bytes = self.read_range(from, to)?;
         let bridged_bytes = if self.sees_residency {
-            self.give_back_between(stretch, &before, first_page)?
+            self.give_back_between(stretch, &before, first_page, from..to)?
         } else {
             ours.clear();
             0
@@ -143,7 +144,7 @@ impl StretchReader {
     }
 
     /// As indices from `first_page` on.
-    fn pages_of(&self, leaf: Place, first_page: u64) -> std::ops::Range<usize> {
+    fn pages_of(&self, leaf: Place, first_page: u64) -> Range<usize> {
         let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
         index(leaf.offset / self.page_bytes)..index(leaf.end().div_ceil(self.page_bytes))
     }
@@ -170,8 +171,17 @@ impl StretchReader {
         stretch: &Stretch,
         before: &[bool],
         first_page: u64,
+        read: Range<u64>,
     ) -> io::Result<u64> {
         let mut keep = before.to_vec();
+        // What was not read cannot have come by us.
+        let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
+        let (from, to) = (
+            read.start / self.page_bytes,
+            read.end.div_ceil(self.page_bytes),
+        );
+        keep[..index(from)].fill(true);
+        keep[index(to)..].fill(true);
         for &leaf in &stretch.leaves {
             keep[self.pages_of(leaf, first_page)].fill(true);
         }

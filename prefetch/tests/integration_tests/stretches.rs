@@ -253,3 +253,25 @@ fn shorten(path: &Path, bytes: u64) {
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(bytes).unwrap();
 }
+
+/// A leaf that is there already is not read, nor counted as what lay between.
+#[test]
+fn only_what_was_read_counts() {
+    let shuffled = Shuffled::new();
+    let mut reader = shuffled.reader();
+    let place = |slot: u64| Place {
+        offset: slot * u64::from(LEAF),
+        length: LEAF,
+    };
+    reader
+        .read(&Stretch {
+            leaves: vec![place(0)],
+        })
+        .unwrap();
+    let both = Stretch {
+        leaves: vec![place(0), place(8)],
+    };
+    let read = reader.read(&both).unwrap();
+    assert_eq!(read.ours, [place(8)]);
+    assert_eq!((read.bytes, read.bridged_bytes), (u64::from(LEAF), 0));
+}
