@@ -117,7 +117,11 @@ fn gain(gain: &PrefetchGain) -> String {
     )
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "times and rates are positive, and the cast saturates"
+)]
 fn whole(value: f64) -> u64 {
-    // Times and rates are positive, and the cast saturates.
     value as u64
 }
