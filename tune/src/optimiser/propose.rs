@@ -126,9 +126,8 @@ fn anywhere(space: &Space, tried: &[Vec<f64>], rng: &mut SplitMix64) -> Vec<f64>
 fn surprising(believed: &Believed, best: f64, strategy: &Strategy) -> Option<Vec<f64>> {
     let working = believed.known.iter().filter(|s| s.succeeds());
     let winner = working.max_by(|a, b| a.mean().total_cmp(&b.mean()))?;
-    let surprise = strategy
-        .retest_gain
-        .max(believed.model.noise() * winner.noise_scale().sqrt());
+    let noise = believed.model.noise() * winner.noise_scale().sqrt();
+    let surprise = strategy.retest_gain.max(SURPRISE * noise);
     let retest = winner.runs() < strategy.retest_runs && winner.mean() > best + surprise;
     retest.then(|| winner.levels.clone())
 }
