@@ -265,19 +265,22 @@ impl Record {
         }))
     }
 
-    /// Removes the record, and the collection of records with its last one.
+    /// Removes the record; with the last one the collection of records goes as a whole, so that no crash
+    /// leaves it behind empty.
     pub(crate) async fn remove(&self, site: &Site) -> Result<(), ReorderError> {
-        let filter = doc! { "_id": &self.collection, "worker.token": self.worker.token };
-        let removed = site.records().delete_one(filter).await;
-        removed.map_err(|e| site.failed("delete", &e))?;
-        let marks = doc! { "barrier_of": &self.collection };
-        let removed = site.records().delete_many(marks).await;
-        removed.map_err(|e| site.failed("delete", &e))?;
-        if site.count(STATE).await? == 0 {
-            let dropped = site.records().drop().await;
-            dropped.map_err(|e| site.failed("drop", &e))?;
+        let records = site.records();
+        let name = &self.collection;
+        let others = doc! { "$nor": [{ "_id": name }, { "barrier_of": name }] };
+        let other = records.find_one(others).await;
+        if other.map_err(|e| site.failed("find", &e))?.is_none() {
+            return records.drop().await.map_err(|e| site.failed("drop", &e));
         }
-        Ok(())
+        let marks = doc! { "barrier_of": name };
+        let removed = records.delete_many(marks).await;
+        removed.map_err(|e| site.failed("delete", &e))?;
+        let own = doc! { "_id": name, "worker.token": self.worker.token };
+        let removed = records.delete_one(own).await;
+        removed.map(|_| ()).map_err(|e| site.failed("delete", &e))
     }
 }
 

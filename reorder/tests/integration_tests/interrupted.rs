@@ -66,6 +66,10 @@ async fn resumed_from_any_step() {
                 continue; // The step has no part in it.
             }
             let found = pending(&bed.server, None).await.unwrap();
+            if found.is_empty() && step == Step::CleaningUp {
+                assert_eq!(bed.names().await, ["c"]);
+                continue;
+            }
             assert!(found.len() == 1 && !found[0].alive, "{step}: {found:?}");
             let mut expected = before;
             if replica_set && step < Step::CleaningUp {
@@ -115,7 +119,13 @@ async fn rolled_back_from_any_step() {
         let before = filled(&bed).await;
         let definition = bed.definition("c").await;
         assert!(interrupt(&bed, step).await, "{step}");
-        let phase = pending(&bed.server, Some(&namespace("c"))).await.unwrap()[0].phase;
+        let found = pending(&bed.server, Some(&namespace("c"))).await.unwrap();
+        if found.is_empty() && step == Step::CleaningUp {
+            // The last command was under way and has done its work.
+            assert_eq!(bed.names().await, ["c"]);
+            continue;
+        }
+        let phase = found[0].phase;
         let rolled_back = rollback(&bed.server, &namespace("c"), &()).await.unwrap();
         assert_eq!(bed.names().await, ["c"], "{step}");
         if step == Step::CleaningUp {
