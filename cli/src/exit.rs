@@ -166,7 +166,9 @@ fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
         // Sums that differ, writes that nobody should have made, a collection that others dropped.
         ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),
         ReorderError::Stopped => Some(130),
-        ReorderError::NotRolledBack { first, .. } => code_of_reorder_error(first),
+        ReorderError::NotRolledBack { first, .. } | ReorderError::SwapUnknown { first, .. } => {
+            code_of_reorder_error(first)
+        }
         _ => None,
     }
 }

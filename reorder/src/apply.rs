@@ -89,7 +89,8 @@ pub(crate) fn job<'a>(
     (job, &mut request.writers)
 }
 
-/// Carries a job to its end, or takes it back. Writers are let go on in any case.
+/// Carries a job to its end, or takes it back. Writers are let go on, unless the name of the collection
+/// may belong to nobody at that moment.
 pub(crate) async fn drive(
     mut job: Job<'_>,
     writers: &mut Writers,
@@ -115,10 +116,13 @@ pub(crate) async fn drive(
             match undo::undo(&site, &job.record).await {
                 Ok(RolledBack::Original) => Err(first),
                 Ok(RolledBack::AlreadySwapped) => Ok(()),
-                Err(second) => Err(ReorderError::NotRolledBack {
-                    first: Box::new(first),
-                    second: Box::new(second),
-                }),
+                Err(second) => {
+                    let (first, second) = (Box::new(first), Box::new(second));
+                    if job.record.phase == crate::Phase::Swapping {
+                        return Err(ReorderError::SwapUnknown { first, second });
+                    }
+                    Err(ReorderError::NotRolledBack { first, second })
+                }
             }
         }
         other => other,

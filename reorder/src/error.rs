@@ -54,6 +54,16 @@ pub enum ReorderError {
         first: Box<ReorderError>,
         second: Box<ReorderError>,
     },
+    /// The server went away while it swapped. Where a rename is not atomic, the name may belong to
+    /// nobody now, and a write would make a new collection of that name.
+    #[error(
+        "{first}; whether the swap has taken place is not known ({second}). Writers are still stopped: \
+         once the server is well again, --resume finishes the swap and lets them go on"
+    )]
+    SwapUnknown {
+        first: Box<ReorderError>,
+        second: Box<ReorderError>,
+    },
     /// The work ended, but writers could not be let go on.
     #[error("writers could not be told to go on: {why}; let them go on yourself")]
     WritersStillStopped { why: String },

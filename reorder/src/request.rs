@@ -71,7 +71,8 @@ pub trait WriterControl: Send {
     /// Returns when no write is under way any more and none will begin.
     fn stop(&mut self) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Writers may go on. Called once after each `stop`, also after one that failed.
+    /// Writers may go on. Called once after each `stop`, also after one that failed, but for
+    /// [`crate::ReorderError::SwapUnknown`].
     fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 

@@ -82,8 +82,9 @@ pub struct WritersArgs {
     /// A shell command that stops the writers; it is run right before the swap
     #[arg(long, value_name = "CMD", requires = "continue_writers")]
     pub pause_writers: Option<String>,
-    /// A shell command that lets them go on; it is run after the swap, and also when that failed
-    #[arg(long, value_name = "CMD", requires = "pause_writers")]
+    /// A shell command that lets them go on; it is run after the swap, also when that failed, and after
+    /// --resume and --rollback. Must do no harm when they were not stopped
+    #[arg(long, value_name = "CMD")]
     pub continue_writers: Option<String>,
 }
 

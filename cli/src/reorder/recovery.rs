@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use seekscope_reorder::{Pending, RolledBack, pending, resume, rollback};
+use seekscope_reorder::{Pending, ReorderError, RolledBack, pending, resume, rollback};
 use seekscope_run::{ReorderPlan, ReorderTask};
 use seekscope_server::Namespace;
 
@@ -28,7 +28,15 @@ impl Reorder {
         let found = self.interruption.or(found).await?;
         let mut session = self.begin(task, &name, arguments)?;
         let worked = self.each(&mut session, found).await;
-        self.finish(session, worked)
+        // Whoever stopped the writers may have been killed before it let them go on.
+        let unknown = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(ReorderError::SwapUnknown { .. }))
+        };
+        let went_on = match &worked {
+            Err(error) if unknown(error) => Ok(()),
+            _ => writers::go_on(&self.args.writers).await,
+        };
+        self.finish(session, worked.and(went_on))
     }
 
     async fn each(&self, session: &mut Session, found: Vec<Pending>) -> Result<()> {

@@ -5,8 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::process::Stdio;
 
+use anyhow::Result;
 use mongodb::bson::{Document, doc};
-use seekscope_reorder::{WriterControl, Writers};
+use seekscope_reorder::{ReorderError, WriterControl, Writers};
 use seekscope_run::{ReorderBlocking, WritersStop};
 use seekscope_server::Server;
 use tokio::process::Command;
@@ -67,6 +68,9 @@ pub fn control(blocking: &ReorderBlocking, args: &WritersArgs) -> Result<Writers
              the whole time, and say so with --quiesced"
                 .into(),
         )),
+        (None, Some(_)) => Err(Usage(
+            "--continue-writers needs --pause-writers: how are they stopped?".into(),
+        )),
         (Some(pause), Some(go_on)) => Ok(Writers::Paused(Box::new(Commands {
             pause: pause.clone(),
             go_on: go_on.clone(),
@@ -95,6 +99,17 @@ impl WriterControl for Commands {
 
     fn go_on(&mut self) -> Done<'_> {
         Box::pin(run("--continue-writers", &self.go_on))
+    }
+}
+
+/// Lets writers go on, if it was said how. Does no harm where they were not stopped.
+pub async fn go_on(args: &WritersArgs) -> Result<()> {
+    match &args.continue_writers {
+        Some(command) => {
+            let ended = run("--continue-writers", command).await;
+            ended.map_err(|why| ReorderError::WritersStillStopped { why }.into())
+        }
+        None => Ok(()),
     }
 }
 

@@ -30,8 +30,9 @@ fn killed_reorder_loses_and_doubles_nothing() {
     let _machine = machine();
     let bench = Bench::new();
     let setting = setting(&bench, "seekscope", 11);
-    let table = run_trials(&setting, Victim::Seekscope, KILLS, &mut |_| {});
-    let table = runtime().block_on(table).unwrap();
+    let table = runtime()
+        .block_on(run_trials(&setting, Victim::Seekscope, KILLS, &mut |_| {}))
+        .unwrap();
     let complaints: Vec<_> = table.trials().flat_map(|t| t.complaints()).collect();
     assert!(table.sound(), "{table}\n{complaints:#?}");
     assert!(table.trials().all(|trial| trial.done > 0), "{table}");
@@ -47,8 +48,9 @@ fn a_killed_server_loses_and_doubles_nothing_of_what_is_reordered() {
         .unwrap();
     assert!(control.sound(), "the server itself loses writes: {control}");
     let setting = setting(&bench, "server", 13);
-    let table = run_trials(&setting, Victim::Server, KILLS, &mut |_| {});
-    let table = runtime().block_on(table).unwrap();
+    let table = runtime()
+        .block_on(run_trials(&setting, Victim::Server, KILLS, &mut |_| {}))
+        .unwrap();
     let complaints: Vec<_> = table.trials().flat_map(|t| t.complaints()).collect();
     assert!(table.sound(), "{table}\n{complaints:#?}");
 }
