@@ -1,4 +1,8 @@
-//! What several benchmarks need.
+//! What several benchmarks need, and the killing of `reorder`, of which the tests of `cli` do a part.
+
+pub mod gains;
+pub mod kills;
+pub mod replica_server;
 
 use std::ffi::OsStr;
 use std::path::Path;

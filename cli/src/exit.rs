@@ -7,6 +7,7 @@ use seekscope_client::{ClientError, Failure, FailureKind};
 use seekscope_disk::DiskError;
 use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
+use seekscope_reorder::ReorderError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
@@ -111,6 +112,8 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         code_of_client_error(error)
     } else if let Some(error) = cause.downcast_ref::<LayoutError>() {
         code_of_layout_error(error)
+    } else if let Some(error) = cause.downcast_ref::<ReorderError>() {
+        code_of_reorder_error(error)
     } else if cause.is::<Interrupted>() {
         Some(130)
     } else {
@@ -149,6 +152,23 @@ fn code_of_client_error(error: &ClientError) -> Option<u8> {
         },
         ClientError::FileDescriptors { .. } => Some(4),
         ClientError::Stopped => Some(130),
+        _ => None,
+    }
+}
+
+fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
+    match error {
+        ReorderError::Server(_)
+        | ReorderError::Refused { .. }
+        | ReorderError::Busy { .. }
+        | ReorderError::Unfinished { .. }
+        | ReorderError::NothingPending { .. } => Some(3),
+        // Sums that differ, writes that nobody should have made, a collection that others dropped.
+        ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),
+        ReorderError::Stopped => Some(130),
+        ReorderError::NotRolledBack { first, .. } | ReorderError::SwapUnknown { first, .. } => {
+            code_of_reorder_error(first)
+        }
         _ => None,
     }
 }

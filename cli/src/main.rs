@@ -13,6 +13,7 @@ mod disk;
 mod doctor;
 mod environment;
 mod exit;
+mod interruption;
 mod layout;
 mod merge;
 mod mongoperf_command;
@@ -20,6 +21,7 @@ mod output;
 mod prefetch;
 mod process_title;
 mod progress;
+mod reorder;
 mod replay;
 mod report_command;
 mod session;
@@ -71,6 +73,7 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             runtime()?.block_on(trace::run(*args, arguments))
         }
         Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
+        Command::Reorder(args) => runtime()?.block_on(reorder::run(*args, &environment, arguments)),
         Command::Prefetch(args) => runtime()?.block_on(prefetch::run(*args, arguments)),
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),

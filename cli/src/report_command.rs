@@ -7,7 +7,7 @@ use crate::args::ReportArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{bench, disk, doctor, layout, prefetch, replay, trace};
+use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
@@ -17,6 +17,10 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     }
     if document.command == "replay" {
         return replay::show(&Session::reopen(directory, document), &args.output);
+    }
+    if document.reorder.is_some() {
+        let mut session = Session::reopen(directory, document);
+        return reorder::show(&mut session, &args.output, Progress::new(args.output.quiet));
     }
     if document.prefetch.is_some() {
         let session = Session::reopen(directory, document);

@@ -14,6 +14,7 @@ pub mod html;
 pub mod layout;
 pub mod live;
 mod numbers;
+pub mod reorder;
 mod table;
 pub mod terminal;
 mod text;

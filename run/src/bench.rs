@@ -210,14 +210,22 @@ impl BenchStep {
 
 impl StorageFacts {
     /// Data files and indexes: as they lie on the disk where that was seen, else as the server says.
-    pub fn disk_bytes(&self) -> u64 {
-        let said = self.storage_bytes.saturating_add(self.index_bytes);
-        self.directory_bytes.unwrap_or(said)
+    pub fn disk_bytes(&self) -> Option<u64> {
+        let said = |data: u64| data.saturating_add(self.index_bytes);
+        self.directory_bytes.or(self.data_file_bytes().map(said))
+    }
+
+    /// Of the data files. `None` where the server gives the documents' own size as that of its files,
+    /// as servers do that do not know what compression made of them.
+    pub fn data_file_bytes(&self) -> Option<u64> {
+        let is_known = self.storage_bytes != self.data_bytes || self.data_bytes == 0;
+        is_known.then_some(self.storage_bytes)
     }
 
     /// [`Self::disk_bytes`] for each document; `None` without documents.
     pub fn bytes_per_document(&self) -> Option<f64> {
-        (self.documents > 0).then(|| self.disk_bytes() as f64 / self.documents as f64)
+        let disk_bytes = self.disk_bytes()? as f64;
+        (self.documents > 0).then(|| disk_bytes / self.documents as f64)
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
-    PrefetchRecord,
+    PrefetchRecord, ReorderMeasurement,
 };
 
 /// Schema name and version written by this build.
@@ -328,6 +328,9 @@ pub struct RunDocument {
     /// What `layout` found.
     #[serde(default)]
     pub layout: Option<LayoutMeasurement>,
+    /// What `reorder` planned and did.
+    #[serde(default)]
+    pub reorder: Option<ReorderMeasurement>,
     /// What `prefetch` did.
     #[serde(default)]
     pub prefetch: Option<PrefetchRecord>,
@@ -359,6 +362,7 @@ impl RunDocument {
             disk: None,
             bench: None,
             layout: None,
+            reorder: None,
             prefetch: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,

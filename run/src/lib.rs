@@ -33,6 +33,7 @@ mod parquet_file;
 pub mod prefetch;
 pub mod pressure;
 pub mod process_io;
+pub mod reorder;
 pub mod surroundings;
 pub mod thread_record;
 pub mod units;
@@ -73,5 +74,9 @@ pub use parquet_file::JoinedParquetWriter;
 pub use prefetch::{PrefetchGain, PrefetchPace, PrefetchRecord};
 pub use pressure::{IoPressure, pressure_totals};
 pub use process_io::{ProcessDeviceIo, proc_io_counter};
+pub use reorder::{
+    Clustering, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
+    ReorderSpace, ReorderTask, ReorderTime, ReorderVerdict, Reordered, WriteRate, WritersStop,
+};
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;

@@ -128,6 +128,23 @@ impl FileMap {
             .map(|(ident, _)| format!("{ident}.wt"))
     }
 
+    /// Names of the files that hold the collection's indexes, each once.
+    pub fn index_files(&self, namespace: &Namespace) -> Vec<String> {
+        let namespace = namespace.to_string();
+        let holds = |uses: &[TableUse]| {
+            uses.iter()
+                .any(|u| u.index.is_some() && u.namespace == namespace)
+        };
+        let mut files: Vec<String> = self
+            .tables
+            .iter()
+            .filter(|(_, uses)| holds(uses))
+            .map(|(ident, _)| format!("{ident}.wt"))
+            .collect();
+        files.sort();
+        files
+    }
+
     /// Looks for the whole of a table name at the end of the path: `directoryPerDB` and
     /// `directoryForIndexes` put up to two folders into it.
     fn uses_of(&self, path: &Path) -> Option<&Vec<TableUse>> {
@@ -272,6 +289,11 @@ mod tests {
             Some("collection-7-1.wt")
         );
         assert_eq!(map.collection_file(&"sdu.other".parse().unwrap()), None);
+        assert_eq!(
+            map.index_files(&"b.c".parse().unwrap()),
+            ["b/index/10-1.wt"]
+        );
+        assert!(map.index_files(&"b.other".parse().unwrap()).is_empty());
     }
 
     #[test]

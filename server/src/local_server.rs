@@ -31,6 +31,9 @@ const SECANTUSD_ENVIRONMENT: [(&str, &str); 2] = [
     ("SECANTUS_DISABLE_OPLOG", "1"),
 ];
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Of the driver's monitor, which otherwise takes a server on an emulated slow disk for dead when it has
+/// not answered for 10 s, and drops all connections in the middle of what they do.
+const PATIENCE_MS: u32 = 120_000;
 /// Only this much of the end of the server's log is ever read.
 const LOG_TAIL_BYTES: u64 = 16 << 10;
 const LOG_TAIL_LINES: usize = 12;
@@ -194,7 +197,10 @@ impl LocalServer {
 
     /// Connection string.
     pub fn uri(&self) -> String {
-        format!("mongodb://127.0.0.1:{}/?directConnection=true", self.port)
+        format!(
+            "mongodb://127.0.0.1:{}/?directConnection=true&connectTimeoutMS={PATIENCE_MS}",
+            self.port
+        )
     }
 
     pub fn pid(&self) -> u32 {

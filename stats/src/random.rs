@@ -45,6 +45,13 @@ impl SplitMix64 {
     pub fn unit_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
+
+    /// Normally distributed with mean 0 and variance 1 (Box and Muller, "A note on the generation of
+    /// random normal deviates", 1958).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit_f64()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit_f64()).cos()
+    }
 }
 
 #[cfg(test)]

@@ -17,18 +17,12 @@ impl Noise {
             rho,
             last: 0.0,
         };
-        noise.last = noise.normal();
+        noise.last = noise.rng.normal();
         noise
     }
 
-    /// Box and Muller's way.
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.rng.unit_f64()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.rng.unit_f64()).cos()
-    }
-
     pub(crate) fn draw(&mut self) -> f64 {
-        self.last = self.rho * self.last + (1.0 - self.rho * self.rho).sqrt() * self.normal();
+        self.last = self.rho * self.last + (1.0 - self.rho * self.rho).sqrt() * self.rng.normal();
         self.last
     }
 

@@ -58,7 +58,7 @@ pub struct ScanDiskArgs {
     pub disk_run: Option<PathBuf>,
     /// Measure the disk that holds this folder first, as `seekscope disk DIR` does: in a file of its own
     /// there, which it removes
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["typical", "watch"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "typical")]
     pub measure_disk: Option<PathBuf>,
     /// How long that may take
     #[arg(long, value_name = "TIME", default_value = "90s", value_parser = parse_duration, requires = "measure_disk")]
@@ -97,7 +97,7 @@ impl TypicalDiskName {
 #[command(next_help_heading = "How fast the order is lost")]
 pub struct DecayArgs {
     /// Follow the server's checkpoints, a line for each, until --for is over or Ctrl-C
-    #[arg(long)]
+    #[arg(long, conflicts_with = "measure_disk")]
     pub watch: bool,
     /// How often to look for a new checkpoint
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "watch")]

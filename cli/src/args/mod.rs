@@ -9,6 +9,7 @@ mod bench_values;
 mod disk;
 mod layout;
 mod prefetch;
+mod reorder;
 mod replay;
 mod trace;
 mod trace_files;
@@ -34,6 +35,7 @@ pub use disk::{
 };
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
 pub use prefetch::PrefetchArgs;
+pub use reorder::{ReorderArgs, WritersArgs};
 pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
@@ -61,6 +63,7 @@ pub enum Command {
     Disk(Box<DiskArgs>),
     Trace(Box<TraceArgs>),
     Layout(Box<LayoutArgs>),
+    Reorder(Box<ReorderArgs>),
     Prefetch(Box<PrefetchArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
@@ -233,5 +236,13 @@ mod tests {
         assert!(parse("seekscope layout /d --every 1s").is_err());
         assert!(parse("seekscope layout /d --leaves --json").is_err());
         assert!(parse("seekscope layout /d --updates-per-hour NaN").is_err());
+        assert!(parse("seekscope layout /d --watch --measure-disk /d").is_err());
+        assert!(parse("seekscope reorder mongodb://h/ a.b --watch 9s").is_ok());
+        assert!(parse("seekscope reorder mongodb://h/ --rollback").is_ok());
+        assert!(parse("seekscope reorder mongodb://h/").is_err());
+        assert!(parse("seekscope reorder mongodb://h/ a.b --apply --resume").is_err());
+        assert!(parse("seekscope reorder mongodb://h/ a.b --force").is_err());
+        assert!(parse("seekscope reorder mongodb://h/ a.b --apply --pause-writers x").is_err());
+        assert!(parse("seekscope reorder mongodb://h/ a.b --max-rate 0").is_err());
     }
 }

@@ -13,6 +13,9 @@ use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     pub allow_errors: bool,
+    /// Failures that the workload itself brings about, as (operation, name of the failure): they are
+    /// counted and shown, and do not make the run a failure.
+    pub expected_failures: &'static [(&'static str, &'static str)],
     /// Where the objective was missed, in words.
     pub missed: Vec<String>,
 }
@@ -51,16 +54,14 @@ pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Judgement {
     if let Some(reason) = steps.iter().find_map(nothing_succeeded) {
         return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
     }
-    let failed: u64 = steps
-        .iter()
-        .filter(|s| s.kind != "probe")
-        .map(failure_count)
+    let failed: u64 = unexpected(steps, demands)
+        .map(|(_, failure)| failure.2)
         .sum();
     if failed > 0 && !demands.allow_errors {
         let reason = format!(
             "{} operations failed{}; --allow-errors ends with success all the same",
             format_count(failed),
-            first_failure(steps)
+            first_failure(steps, demands)
         );
         return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
     }
@@ -136,14 +137,23 @@ fn nothing_succeeded(step: &BenchStep) -> Option<String> {
     ))
 }
 
-fn failure_count(step: &BenchStep) -> u64 {
-    step.failures.iter().map(|(_, _, count, _)| count).sum()
+type FailureCount = (String, String, u64, String);
+
+/// What failed in the steps but probes, without what the workload brings about itself.
+fn unexpected<'a>(
+    steps: &'a [BenchStep],
+    demands: &Demands,
+) -> impl Iterator<Item = (&'a BenchStep, &'a FailureCount)> {
+    let expected = demands.expected_failures;
+    let measured = steps.iter().filter(|step| step.kind != "probe");
+    let all = measured.flat_map(|step| step.failures.iter().map(move |failure| (step, failure)));
+    all.filter(|(_, (operation, name, ..))| {
+        !expected.contains(&(operation.as_str(), name.as_str()))
+    })
 }
 
-fn first_failure(steps: &[BenchStep]) -> String {
-    let first = steps
-        .iter()
-        .find_map(|step| Some((step, step.failures.first()?)));
+fn first_failure(steps: &[BenchStep], demands: &Demands) -> String {
+    let first = unexpected(steps, demands).next();
     first.map_or_else(String::new, |(step, (operation, name, _, message))| {
         format!(
             ", the first in {}: {operation} {name}: {message}",
@@ -269,12 +279,21 @@ mod tests {
         let lenient = Demands {
             allow_errors: true,
             missed: vec!["p99".into()],
+            ..Demands::default()
         };
         let (outcome, reason) = judged(step(5, 2), &lenient);
         assert!(
             outcome == Outcome::Ok && reason.contains("missed: p99"),
             "{reason}"
         );
+        let (outcome, _) = judged(
+            step(5, 2),
+            &Demands {
+                expected_failures: &[("READ", "NOT_FOUND")],
+                ..Demands::default()
+            },
+        );
+        assert_eq!(outcome, Outcome::Ok);
         // Failures of everything are failures, whatever is allowed.
         assert_eq!(judged(step(0, 9), &lenient).0, Outcome::Failed);
         let mut invalid = step(5, 2);

@@ -5,7 +5,6 @@ mod data;
 mod ending;
 mod figures;
 mod index;
-mod interruption;
 mod objective;
 mod own;
 mod owned;

@@ -2,7 +2,7 @@
 //! and by `report` later.
 
 use anyhow::{Context, Result};
-use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal};
+use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal, variants_compared};
 use seekscope_run::{Outcome, RunDocument};
 
 use super::{summary, ycsb_output};
@@ -27,12 +27,14 @@ pub struct Results {
 impl Results {
     /// Reads the records, fills in the summary, writes `report.html`.
     pub fn derive(session: &mut Session) -> Result<Self> {
-        if let Some(measurement) = &session.document.bench {
-            session.document.summary = summary::summary(measurement);
-        }
         session.save()?;
         let records = BenchRecords::read(&session.directory, &session.document)
             .context("while reading the records of the run")?;
+        if let Some(measurement) = &session.document.bench {
+            let variants = variants_compared(&session.document, &records);
+            session.document.summary = summary::summary(measurement, variants.as_ref());
+        }
+        session.save()?;
         let results = Self { records };
         let page = html(&results.input(session));
         session.directory.save_report(&page)?;

@@ -22,11 +22,11 @@ use tokio::task::JoinHandle;
 
 use super::client_choice::{Chosen, choose};
 use super::ending::server_gone;
-use super::interruption::Interruption;
 use super::step_recorder::StepRecorder;
 use super::step_summary::{self, Around};
 use super::target::Target;
 use crate::args::{KeepArgs, WarmUpName};
+use crate::interruption::Interruption;
 use crate::progress::{Progress, Step};
 use crate::session::Session;
 use crate::signals::Signals;

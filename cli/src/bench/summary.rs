@@ -1,6 +1,7 @@
 //! The figures of a benchmark as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/bench.schema.json`.
 
+use seekscope_report::bench::comparison::BenchComparison;
 use seekscope_run::{
     BenchMeasurement, BenchStep, LatencySummary, OperationResult, RunDocument, StorageFacts,
 };
@@ -16,8 +17,8 @@ pub fn document(run: &RunDocument, run_dir: &str) -> Value {
 }
 
 /// Builds the summary. The figures at its top are those of the runs; of the loads where nothing else
-/// was done.
-pub fn summary(measurement: &BenchMeasurement) -> Value {
+/// was done. `variants`: where several servers or settings took turns.
+pub fn summary(measurement: &BenchMeasurement, variants: Option<&BenchComparison>) -> Value {
     let main = main_steps(measurement);
     let last = main.last();
     json!({
@@ -37,6 +38,7 @@ pub fn summary(measurement: &BenchMeasurement) -> Value {
         "bytes_per_document": last.and_then(|s| s.storage_after.as_ref()).and_then(StorageFacts::bytes_per_document),
         "write_amplification": write_amplification(measurement),
         "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
+        "variants": variants,
         "saturation": measurement.saturation,
         "index_builds": measurement.index_builds,
         "shapes": measurement.shapes,

@@ -1,31 +1,34 @@
 //! What should be done about files that are out of order.
 
 use seekscope_report::layout::file_name;
-use seekscope_report::layout::sentences::{about_file, file_headline, is_worth_ordering};
+use seekscope_report::layout::sentences::{
+    about_file, file_headline, is_worth_ordering, reorder_command,
+};
 use seekscope_run::{Finding, Gain, LayoutFile, LayoutMeasurement};
 
 /// More would be no advice.
 const FINDINGS_MAX: usize = 10;
 
-/// One finding for each file that order would help much, the most first.
-pub fn findings(layout: &LayoutMeasurement) -> Vec<Finding> {
+/// One finding for each file that order would help much, the most first. `uri` is the server's where
+/// one was asked.
+pub fn findings(layout: &LayoutMeasurement, uri: Option<&str>) -> Vec<Finding> {
     let worth = layout.files.iter().filter(|file| is_worth_ordering(file));
     worth
-        .filter_map(|file| finding(file, layout.disk_measured))
+        .filter_map(|file| finding(file, layout.disk_measured, uri))
         .take(FINDINGS_MAX)
         .collect()
 }
 
-fn finding(file: &LayoutFile, disk_measured: bool) -> Option<Finding> {
+fn finding(file: &LayoutFile, disk_measured: bool, uri: Option<&str>) -> Option<Finding> {
     let scan = file.predicted_scan.as_ref()?;
     let gain = |now_s: f64| (now_s - scan.ordered_s).max(0.0);
     let mut evidence: Vec<String> = file_headline(file).into_iter().collect();
     evidence.extend(about_file(file));
     evidence.push(match &file.index {
         Some(_) => "A freshly built index is in order: drop it and build it again.".into(),
-        None => "compact frees space but does not restore the order. An initial sync of the member, a \
-                 dump and restore, or $out into a new collection writes the documents in order. Random \
-                 updates lose it again."
+        None => "compact frees space but does not restore the order. seekscope reorder copies the \
+                 documents in order and puts the copy in place; an initial sync of the member writes them \
+                 in order too. Random updates lose it again."
             .into(),
     });
     Some(Finding {
@@ -42,7 +45,7 @@ fn finding(file: &LayoutFile, disk_measured: bool) -> Option<Finding> {
         confidence: if disk_measured { "high" } else { "medium" }.into(),
         risk: "rewriting takes time, I/O and as much free space again; try it on a secondary first"
             .into(),
-        command: String::new(),
+        command: reorder_command(file, uri).unwrap_or_default(),
     })
 }
 
@@ -76,7 +79,12 @@ mod tests {
             files: vec![file("shop.orders", 31.0), index, file("shop.items", 2.1)],
             ..LayoutMeasurement::default()
         };
-        let found = findings(&layout);
+        let found = findings(&layout, Some("mongodb://h/"));
+        assert_eq!(
+            found[0].command,
+            "seekscope reorder mongodb://h/ shop.orders"
+        );
+        assert!(found[1].command.is_empty());
         let titles: Vec<&str> = found.iter().map(|f| f.title.as_str()).collect();
         assert_eq!(
             titles,

@@ -272,7 +272,7 @@ fn counts_as_failure(error: &LayoutError, named: bool) -> bool {
 }
 
 /// A record without figures. Where tables have only their own names, the server may know better.
-fn named_file(
+pub fn named_file(
     file_id: u32,
     table: &TableFile,
     directory: &DataDirectory,

@@ -3,6 +3,7 @@
 //! `place` finds the files, `measurement` walks them and fills in the records, `watch` follows
 //! checkpoints; `results` says what the records mean.
 
+mod collection;
 mod findings;
 mod leaf_list;
 mod measurement;
@@ -14,10 +15,12 @@ mod since;
 mod summary;
 mod watch;
 
+pub use collection::CollectionLayout;
 pub use place::{Whereabouts, find_file};
 pub use results::Results;
+pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};
-pub use summary::file as file_summary;
+pub use summary::{file as file_summary, summary};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +38,6 @@ use crate::session::Session;
 use crate::signals::Signals;
 use measurement::Measurement;
 use place::Place;
-use scan_disk::ScanDisk;
 use since::Since;
 
 /// Runs the command.

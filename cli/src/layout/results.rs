@@ -40,7 +40,8 @@ impl Results {
                 let strip = Strip::of(leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
                 strips.insert(file.file_id, strip.drawing());
             }
-            let findings = findings::findings(layout);
+            let target = session.document.target.as_ref();
+            let findings = findings::findings(layout, target.map(|t| t.uri.as_str()));
             session.document.summary = summary::summary(layout);
             session.document.findings = findings;
         }

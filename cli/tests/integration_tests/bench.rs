@@ -275,6 +275,16 @@ fn settings_are_compared_in_turn() {
         step["storage_after"]["directory_bytes"].as_u64().unwrap()
     };
     assert!(on_disk("load zlib") < on_disk("load none"), "{steps:#?}");
+    let variants = &document["summary"]["variants"];
+    assert_eq!(variants["labels"], serde_json::json!(["none", "zlib"]));
+    let compared = variants["compared"].as_array().unwrap();
+    let reads = compared
+        .iter()
+        .find(|c| c["operation"] == "READ" && c["measure"] == "per_second");
+    assert!(
+        reads.unwrap()["against_first"][0]["ratio"].as_f64() > Some(0.0),
+        "{compared:#?}"
+    );
     assert_eq!(bench.leftovers(&["run"]), Vec::<String>::new());
 }
 

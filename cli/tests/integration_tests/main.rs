@@ -38,6 +38,8 @@ mod mounts;
 mod permissions;
 mod prefetch;
 mod recorded_run;
+mod reorder;
+mod reorder_kills;
 mod replay;
 mod replay_accidents;
 mod replay_calls;

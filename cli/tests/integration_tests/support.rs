@@ -236,7 +236,8 @@ impl ForeignServer {
         Self::start_with(folder, cache, "", more)
     }
 
-    fn start_with(folder: &Path, cache: &str, wiredtiger: &str, more: &[&str]) -> Self {
+    /// With more in WiredTiger's configuration and on its command line.
+    pub fn start_with(folder: &Path, cache: &str, wiredtiger: &str, more: &[&str]) -> Self {
         std::fs::create_dir_all(folder).unwrap();
         let mut child = Command::new(server_binary())
             .args(["--port", "0", "--host", "127.0.0.1", "--cache-size", cache])

@@ -154,7 +154,8 @@ const WHOLE: [(Measure, ValueOf); 5] = [
     (Measure::DiskBytes, |step| {
         step.storage_after
             .as_ref()
-            .map(|facts| facts.disk_bytes() as f64)
+            .and_then(StorageFacts::disk_bytes)
+            .map(|bytes| bytes as f64)
     }),
     (Measure::DiskBytesPerDocument, |step| {
         step.storage_after

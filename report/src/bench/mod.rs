@@ -25,6 +25,7 @@ pub use html::html;
 pub use records::BenchRecords;
 pub use sentences::{outcome_word, verdict};
 pub use terminal::terminal;
+pub use variants::variants_compared;
 
 /// Everything the report of a benchmark is made from.
 #[derive(Debug, Clone, Copy)]

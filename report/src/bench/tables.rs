@@ -172,7 +172,7 @@ pub(super) fn storage<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> Opt
             step_name(step).into(),
             format_count(facts.documents).into(),
             format_bytes(facts.data_bytes).into(),
-            format_bytes(facts.storage_bytes).into(),
+            Cell::or(facts.data_file_bytes().map(format_bytes), NOTHING),
             format_bytes(facts.index_bytes).into(),
             Cell::or(per_document.map(|b| format_bytes(whole(b))), NOTHING),
         ]);

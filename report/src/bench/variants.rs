@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use seekscope_run::{BenchStep, StorageFacts};
+use seekscope_run::{BenchStep, RunDocument, StorageFacts};
 use seekscope_stats::{Estimate, median};
 
-use super::comparison::{self, Side};
-use super::{BenchReportInput, comparison_table, figures};
+use super::comparison::{self, BenchComparison, Side};
+use super::{BenchRecords, BenchReportInput, comparison_table, figures};
 use crate::html::charts::{BarChart, Line, Scale};
 use crate::table::Table;
 
@@ -24,21 +24,7 @@ pub(super) struct Variants {
 impl Variants {
     /// `None` of a run with fewer than two.
     pub(super) fn of(input: &BenchReportInput<'_>) -> Option<Self> {
-        let names = names(input.steps());
-        if names.len() < 2 {
-            return None;
-        }
-        let sides: Vec<Side<'_>> = names
-            .iter()
-            .map(|name| Side {
-                label: (*name).to_string(),
-                steps: (input.steps().iter())
-                    .filter(|step| step.variant == *name)
-                    .map(|step| (input.records, step))
-                    .collect(),
-            })
-            .collect();
-        let comparison = comparison::compare(&sides, true);
+        let (sides, comparison) = compared(input)?;
         let letters = sides.iter().zip('A'..);
         let legend: Vec<String> = letters
             .map(|(side, letter)| format!("{letter}: {}", side.label))
@@ -54,6 +40,36 @@ impl Variants {
             sentences,
         })
     }
+}
+
+/// The variants of a run compared with its first, as [`BenchComparison`] describes; `None` of a run with
+/// fewer than two.
+pub fn variants_compared(
+    document: &RunDocument,
+    records: &BenchRecords,
+) -> Option<BenchComparison> {
+    let (_, comparison) = compared(&BenchReportInput { document, records })?;
+    Some(comparison)
+}
+
+/// The variants and how they compare.
+fn compared<'a>(input: &BenchReportInput<'a>) -> Option<(Vec<Side<'a>>, BenchComparison)> {
+    let names = names(input.steps());
+    if names.len() < 2 {
+        return None;
+    }
+    let sides: Vec<Side<'_>> = names
+        .iter()
+        .map(|name| Side {
+            label: (*name).to_string(),
+            steps: (input.steps().iter())
+                .filter(|step| step.variant == *name)
+                .map(|step| (input.records, step))
+                .collect(),
+        })
+        .collect();
+    let comparison = comparison::compare(&sides, true);
+    Some((sides, comparison))
 }
 
 /// In the order in which they first ran.

@@ -45,6 +45,17 @@ pub fn saved_s(file: &LayoutFile) -> f64 {
     scan.map_or(0.0, |scan| (scan.now_s - scan.ordered_s).max(0.0))
 }
 
+/// What to type for a plan of restoring the order, which changes nothing: for a collection with a table
+/// of its own. `uri` is the server's, where one was asked.
+pub fn reorder_command(file: &LayoutFile, uri: Option<&str>) -> Option<String> {
+    let namespace = file.namespace.as_deref().filter(|_| file.index.is_none())?;
+    let names_one = namespace.contains('.') && !namespace.contains(", ");
+    names_one.then(|| {
+        let uri = quoted(&visible(uri.unwrap_or("URI")));
+        format!("seekscope reorder {uri} {}", quoted(&visible(namespace)))
+    })
+}
+
 /// Seconds as people read them.
 pub fn format_s(seconds: f64) -> String {
     format_mean_ns(seconds * 1e9)
@@ -184,7 +195,7 @@ fn decay_sentence(decay: &OrderDecay) -> String {
 }
 
 /// `20 min`, `5.2 h`, `3.1 days`.
-pub(super) fn hours_text(hours: f64) -> String {
+pub(crate) fn hours_text(hours: f64) -> String {
     match hours {
         h if !h.is_finite() => "unknown".into(),
         h if h < 1.0 / 60.0 => format_s(h * 3600.0),
@@ -275,7 +286,7 @@ fn table_names_hint(measurement: &LayoutMeasurement) -> String {
     )
 }
 
-fn disk_hint(measurement: &LayoutMeasurement) -> String {
+pub(crate) fn disk_hint(measurement: &LayoutMeasurement) -> String {
     let disk = visible(&measurement.predicted_for);
     if measurement.disk_measured {
         format!("Times are predicted for the disk that was measured: {disk}.")

@@ -57,6 +57,9 @@ struct Arguments {
     /// Rows of the timed load, by 8 connections that insert one at a time; 0: no such load
     #[arg(long, default_value_t = 1_000_000)]
     load: u64,
+    /// Documents of one insert while loading, by YCSB and seekscope; go-ycsb inserts one by one
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    batch: u32,
     /// Loads by each tool, every one into an empty server
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     load_rounds: u32,
@@ -93,7 +96,10 @@ async fn main() -> Result<()> {
         }
         for tool in Tool::in_order(round) {
             let bench = Bench::start(&arguments, &folder).await?;
-            let load = Work::load(arguments.load, LOADERS);
+            let load = Work {
+                batch: arguments.batch,
+                ..Work::load(arguments.load, LOADERS)
+            };
             loads.add(tool, bench.work(&tools, tool, &load).await?);
             bench.verify(tool, arguments.load).await?;
             bench.stop().await;
@@ -134,6 +140,7 @@ async fn runs(
                     records: arguments.records,
                     operations: arguments.operations,
                     in_flight: cell.in_flight,
+                    batch: 1,
                 };
                 cell.add(tool, bench.work(tools, tool, &work).await?);
             }

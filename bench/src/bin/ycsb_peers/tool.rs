@@ -60,6 +60,8 @@ pub(crate) struct Work {
     pub(crate) records: u64,
     pub(crate) operations: u64,
     pub(crate) in_flight: u32,
+    /// Documents of one insert.
+    pub(crate) batch: u32,
 }
 
 impl Work {
@@ -70,6 +72,7 @@ impl Work {
             records,
             operations: records,
             in_flight,
+            batch: 1,
         }
     }
 }
@@ -157,6 +160,7 @@ impl Tools {
                 command.args(["--records", &work.records.to_string()]);
                 command.args(["--operations", &work.operations.to_string()]);
                 command.args(["--in-flight", &in_flight, "--warm-up", "none"]);
+                command.arg("-p").arg(format!("batchsize={}", work.batch));
                 command.arg("--out").arg(out);
                 command
             }
@@ -168,7 +172,8 @@ impl Tools {
                 command.args(["-threads", &in_flight, "-p", "status.interval=1", "-P"]);
                 command.arg(properties);
                 let url = format!("mongodb.url={server}/{}?{options}", tool.database());
-                for property in counts.iter().chain([&url]) {
+                let batch = format!("batchsize={}", work.batch);
+                for property in counts.iter().chain([&url, &batch]) {
                     command.args(["-p", property]);
                 }
                 command
@@ -224,16 +229,27 @@ fn parse_seekscope(stdout: &str, operation: &str) -> Result<Said> {
     let operations = summary["operations"].as_array().context("no operations")?;
     let named = operations.iter().find(|o| o["name"] == operation);
     let p99_us = named.and_then(|o| o["service_us"]["p99"].as_f64());
+    // Peers count the documents of a batch.
+    let per_request = match (operation, named) {
+        ("INSERT", Some(insert)) => {
+            let count = insert["count"].as_f64().filter(|count| *count > 0.0);
+            insert["documents"].as_f64().zip(count)
+        }
+        _ => None,
+    };
+    let documents = per_request.map_or(1.0, |(documents, count)| documents / count);
     let failures = step["failures"].as_array();
     let failed = failures
         .into_iter()
         .flatten()
         .filter_map(|f| f["count"].as_u64());
     Ok(Said {
-        per_s: step["throughput_per_s"].as_f64().context("no throughput")?,
+        per_s: step["throughput_per_s"].as_f64().context("no throughput")? * documents,
         p99_ms: p99_us.context("no p99")? / 1e3,
         failed: failed.sum(),
-        working_cpu_us: step["client_cpu_us_per_op"].as_f64(),
+        working_cpu_us: step["client_cpu_us_per_op"]
+            .as_f64()
+            .map(|us| us / documents),
     })
 }
 
@@ -250,7 +266,8 @@ fn parse_ycsb(work: &Work, ran: &Ran, operation: &str) -> Result<Said> {
     let kinds = ["READ", "UPDATE", "INSERT"];
     let good: f64 = kinds
         .iter()
-        .filter_map(|kind| value(kind, "Return=OK"))
+        .flat_map(|kind| [value(kind, "Return=OK"), value(kind, "Return=BATCHED_OK")])
+        .flatten()
         .sum();
     #[expect(
         clippy::cast_possible_truncation,

@@ -48,7 +48,7 @@ pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<Strin
     let worked = work(&mut stage, args, &plan, environment).await;
     let demands = Demands {
         allow_errors: args.allow_errors,
-        missed: Vec::new(),
+        ..Demands::default()
     };
     stage.end(worked, &demands, &args.keep.output, Show::Tables)
 }

@@ -56,7 +56,7 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
         plan,
         demands: Demands {
             allow_errors: args.send.allow_errors,
-            missed: Vec::new(),
+            ..Demands::default()
         },
     };
     let worked = bench.work(&mut stage, environment).await;

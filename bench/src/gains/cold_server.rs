@@ -1,0 +1,149 @@
+//! A server that has just started, on files of which nothing is in the page cache, on the disk as it is or
+//! throttled like a hard disk, with as much memory as wanted.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, ensure};
+use seekscope_run::DeviceFacts;
+use seekscope_server::slow_disk::{CgroupTree, SlowDisk, SlowDiskSpec};
+use seekscope_server::{ProcFs, Server, Workspace, page_cache};
+
+use super::Activity;
+use super::memory_group::MemoryGroup;
+use crate::replica_server::{ReplicaServer, ReplicaServerOptions};
+
+/// Files in use (locks, the turtle) stay.
+const RESIDENT_MAX_BYTES: u64 = 1 << 20;
+
+/// What the server finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Conditions {
+    /// 150 reads and 150 MB per second.
+    pub throttled: bool,
+    /// Of the server and whoever joins it, page cache included, counted from when it has started.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Conditions {
+    pub fn disk_name(self) -> &'static str {
+        if self.throttled { "throttled" } else { "plain" }
+    }
+}
+
+/// Where servers run.
+#[derive(Debug)]
+pub struct Hosts {
+    /// secantusd-rs
+    pub binary: PathBuf,
+    pub cache_bytes: u64,
+    pub workspace: Workspace,
+}
+
+/// One that is about to be measured.
+#[derive(Debug)]
+pub struct ColdServer {
+    pub local: ReplicaServer,
+    pub server: Server,
+    pub memory: Option<MemoryGroup>,
+    slow_disk: Option<SlowDisk>,
+}
+
+/// One measurement.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    pub seconds: f64,
+    /// Of the server meanwhile.
+    pub cpu_s: f64,
+}
+
+impl Hosts {
+    pub fn options(&self, data: &Path) -> ReplicaServerOptions {
+        ReplicaServerOptions {
+            binary: self.binary.clone(),
+            data_directory: data.to_owned(),
+            cache_bytes: self.cache_bytes,
+        }
+    }
+
+    /// Starts a server on `data`.
+    pub async fn start(&mut self, data: &Path, conditions: Conditions) -> Result<ColdServer> {
+        let local = ReplicaServer::start(self.options(data)).await?;
+        let server = Server::connect(&local.uri()).await?;
+        // After the start, which reads some files.
+        let left = page_cache::evict(data)?;
+        ensure!(
+            left.resident_bytes < RESIDENT_MAX_BYTES,
+            "still in the page cache: {left:?}"
+        );
+        let name = self.workspace.unique_name().to_owned();
+        let memory = match conditions.memory_bytes {
+            Some(bytes) => {
+                let group = MemoryGroup::create(&name, bytes)?;
+                group.add(local.pid()?)?;
+                Some(group)
+            }
+            None => None,
+        };
+        let slow_disk = if conditions.throttled {
+            let device = DeviceFacts::of_path(Path::new("/"), data)?;
+            let tree = CgroupTree::discover(Path::new("/proc"));
+            let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name)?;
+            self.workspace.record_cgroup(Some(slow.group()))?;
+            slow.add_process(local.pid()?)?;
+            Some(slow)
+        } else {
+            None
+        };
+        Ok(ColdServer {
+            local,
+            server,
+            memory,
+            slow_disk,
+        })
+    }
+
+    /// Start, activity, end.
+    pub async fn measure(
+        &mut self,
+        data: &Path,
+        conditions: Conditions,
+        activity: Activity,
+    ) -> Result<Measured> {
+        let cold = self.start(data, conditions).await?;
+        let pid = cold.local.pid()?;
+        let before_ns = ProcFs::host().cpu_ns(pid)?;
+        let seconds = activity.run(&cold.server).await?;
+        let cpu_s = (ProcFs::host().cpu_ns(pid)? - before_ns) as f64 / 1e9;
+        self.end(cold, activity).await?;
+        Ok(Measured { seconds, cpu_s })
+    }
+
+    /// Removes what the activity left, and lets the server write its last checkpoint, fast.
+    pub async fn end(&mut self, cold: ColdServer, activity: Activity) -> Result<()> {
+        let ColdServer {
+            mut local,
+            server,
+            memory,
+            slow_disk,
+        } = cold;
+        if let Some(slow_disk) = slow_disk {
+            slow_disk.remove()?;
+            self.workspace.record_cgroup(None)?;
+        }
+        drop(memory);
+        activity.undo(&server).await?;
+        local.stop().await
+    }
+}
+
+impl ColdServer {
+    /// The files that a process writes its number into, to be slowed down and limited as the server is.
+    pub fn groups(&self) -> Vec<PathBuf> {
+        let slow = self
+            .slow_disk
+            .as_ref()
+            .map(|slow| slow.group().join("cgroup.procs"));
+        let memory = self.memory.as_ref().map(MemoryGroup::members);
+        slow.into_iter().chain(memory).collect()
+    }
+}

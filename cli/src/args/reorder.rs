@@ -1,0 +1,100 @@
+//! What may be typed after `seekscope reorder`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use seekscope_run::units::{parse_bytes, parse_duration};
+
+use super::{OutputArgs, ScanDiskArgs};
+
+/// Rewrite a collection so that scan order is disk order again; without --apply, only plan it
+///
+/// Without --apply nothing is changed: it says what order would gain, how long it would last, what the
+/// rewriting takes and blocks. With --apply the documents are copied in order into a collection beside
+/// the original, checked, indexed alike, and put in its place by a rename. Until then the original is not
+/// touched; Ctrl-C undoes what was begun, and what was killed goes on with --resume or is undone with
+/// --rollback.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope reorder mongodb://localhost:27017/ shop.orders
+  seekscope reorder mongodb://localhost:27017/ shop.orders --by '{\"customer\": 1}' --apply --quiesced")]
+pub struct ReorderArgs {
+    /// Connection string of the server
+    #[arg(value_name = "URI")]
+    pub uri: String,
+    /// The collection, DB.COLL; with --resume and --rollback it may be left out, which means all that are
+    /// pending
+    #[arg(value_name = "DB.COLL", required_unless_present_any = ["resume", "rollback"])]
+    pub collection: Option<String>,
+    /// The order: natural (that of a scan), or an index as JSON, '{"customer": 1, "date": 1}', whose range
+    /// queries then read neighbours
+    #[arg(long, value_name = "ORDER", default_value = "natural")]
+    pub by: String,
+    /// Do it
+    #[arg(long, conflicts_with_all = ["resume", "rollback"])]
+    pub apply: bool,
+    /// Go on with what was interrupted, from where it stood
+    #[arg(long, conflicts_with_all = ["rollback", "by"])]
+    pub resume: bool,
+    /// Undo what was interrupted: removes the unfinished copy, never the original
+    #[arg(long, conflicts_with = "by")]
+    pub rollback: bool,
+    /// Do it although little or nothing can be predicted to be gained
+    #[arg(long, requires = "apply")]
+    pub force: bool,
+    #[command(flatten)]
+    pub writers: WritersArgs,
+    /// Copy at most so many bytes of documents per second, e.g. 50M [default: as fast as server and guard
+    /// allow]
+    #[arg(long, value_name = "SIZE", value_parser = max_rate)]
+    pub max_rate: Option<u64>,
+    /// Do not slow the copy down when the server answers slowly or its disk is overloaded
+    #[arg(long)]
+    pub no_guard: bool,
+    /// How long to watch the writes, to say how long the order would last; 0s: not at all
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    pub watch: Duration,
+    /// The data directory, where the server does not tell it
+    #[arg(long, value_name = "DIR")]
+    pub dbpath: Option<PathBuf>,
+    /// The server's process id, where it cannot be found by its port (containers)
+    #[arg(long, value_name = "PID", conflicts_with = "dbpath")]
+    pub pid: Option<u32>,
+    #[command(flatten)]
+    pub disk: ScanDiskArgs,
+    /// Folder for the run: records and plan [default: ./seekscope-runs/reorder-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How writers are kept out of the collection for the last moment.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "How writers are kept out for the last moment")]
+pub struct WritersArgs {
+    /// Nobody writes to the collection: on a replica set from the last moment on, on a standalone server
+    /// all the time. A write that is seen all the same stops the swap
+    #[arg(long, conflicts_with_all = ["pause_writers", "continue_writers"])]
+    pub quiesced: bool,
+    /// A shell command that stops the writers; it is run right before the swap
+    #[arg(long, value_name = "CMD", requires = "continue_writers")]
+    pub pause_writers: Option<String>,
+    /// A shell command that lets them go on; it is run after the swap, also when that failed, and after
+    /// --resume and --rollback. Must do no harm when they were not stopped
+    #[arg(long, value_name = "CMD")]
+    pub continue_writers: Option<String>,
+}
+
+/// A server closes a cursor that is not read for half an hour; below this rate that could happen.
+const RATE_MIN: u64 = 1_000_000;
+
+fn max_rate(text: &str) -> Result<u64, String> {
+    match parse_bytes(text) {
+        Ok(bytes) if bytes < RATE_MIN => Err("at least 1M is needed".into()),
+        Ok(bytes) => Ok(bytes),
+        Err(error) => Err(error.to_string()),
+    }
+}

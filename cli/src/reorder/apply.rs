@@ -1,0 +1,178 @@
+//! The doing: what is said before, the library's work, and the layout afterwards.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::{Context, Result, bail};
+use mongodb::bson::doc;
+use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
+use seekscope_report::reorder::sentences;
+use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
+use seekscope_server::{Namespace, Server};
+
+use super::place::Place;
+use super::telling::Telling;
+use super::{Reorder, measurement, writers};
+use crate::exit::{Elsewhere, Interrupted};
+use crate::session::Session;
+
+/// mongod takes one a minute.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(70);
+const TIME_STAMP_LAG: Duration = Duration::from_millis(10);
+/// Share of the time in which all tasks of the host wait for I/O that pauses the copy.
+const IO_PRESSURE_MAX: f64 = 0.5;
+
+impl Reorder {
+    /// Rewrites it and measures again, after the plan has been made.
+    pub async fn apply(
+        &self,
+        session: &mut Session,
+        place: &mut Place,
+        namespace: &Namespace,
+    ) -> Result<()> {
+        let spool = spool(session)?;
+        let record = measurement(&mut session.document);
+        let plan = record.plan.clone().unwrap_or_default();
+        self.insist(namespace, &plan)?;
+        let mut request = self.request(namespace, &plan, spool.path().into())?;
+        for sentence in sentences::contract(record) {
+            self.progress.say(sentence);
+        }
+        let started = Instant::now();
+        let telling = Telling::new(self.progress);
+        let work = apply(&self.server, &mut request, &telling, self.stop());
+        let done = self.until_stopped(work).await;
+        drop(telling);
+        self.note_done(session, place, namespace, done?, started)
+            .await
+    }
+
+    /// A reordering that cannot be shown to win is refused unless it is forced.
+    fn insist(&self, namespace: &Namespace, plan: &ReorderPlan) -> Result<(), Elsewhere> {
+        if plan.verdict == ReorderVerdict::Worthwhile || self.args.force {
+            return Ok(());
+        }
+        Err(Elsewhere(format!(
+            "{namespace} is left as it is: {} Use --force to do it all the same.",
+            sentences::verdict(plan)
+        )))
+    }
+
+    /// Shared by what begins and what goes on.
+    pub fn request(
+        &self,
+        namespace: &Namespace,
+        plan: &ReorderPlan,
+        spool: PathBuf,
+    ) -> Result<Request> {
+        let guard = GuardLimits {
+            io_pressure: Some(IO_PRESSURE_MAX),
+            ..GuardLimits::default()
+        };
+        Ok(Request {
+            namespace: namespace.clone(),
+            by: self.by.clone(),
+            max_rate_bytes_per_s: self.args.max_rate,
+            writers: writers::control(&plan.blocking, &self.args.writers)?,
+            guard: (!self.args.no_guard).then_some(guard),
+            spool,
+        })
+    }
+
+    /// Ready when a signal came.
+    pub fn stop(&self) -> impl Future<Output = ()> + Send + 'static {
+        let interruption = self.interruption.clone();
+        let progress = self.progress;
+        async move {
+            interruption.first().await;
+            progress.say(
+                "Rolling back. A second signal ends at once; what it leaves is removed by --rollback.",
+            );
+        }
+    }
+
+    /// Names the signal that stopped it.
+    pub async fn until_stopped(
+        &self,
+        work: impl Future<Output = Result<Reordered, ReorderError>>,
+    ) -> Result<Reordered> {
+        match work.await {
+            Err(ReorderError::Stopped) => {
+                self.interruption.check()?;
+                Err(Interrupted("a signal").into())
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// Records the result and looks at the layout again, as of a checkpoint that has it.
+    pub async fn note_done(
+        &self,
+        session: &mut Session,
+        place: &mut Place,
+        namespace: &Namespace,
+        done: Reordered,
+        started: Instant,
+    ) -> Result<()> {
+        let record = measurement(&mut session.document);
+        record.by.clone_from(&done.by);
+        record.done = Some(done);
+        record.elapsed_s = Some(started.elapsed().as_secs_f64());
+        session.save()?;
+        let forced = {
+            let _step = self.progress.step("having the server take a checkpoint");
+            let checkpoint = checkpoint(&self.server, place.path.as_deref());
+            self.interruption.or(checkpoint).await
+        };
+        match forced {
+            Ok(()) => measurement(&mut session.document).checkpoint_forced = true,
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => session.limit(Limitation {
+                what: "the layout afterwards may be of a checkpoint that has not all of it".into(),
+                why: error.to_string(),
+                remedy: "look again in a minute with seekscope layout".into(),
+            }),
+        }
+        place.ask_again(&self.server).await;
+        let layout = place
+            .layout(
+                namespace,
+                &self.args.disk,
+                &mut session.document,
+                &self.interruption,
+            )
+            .await?;
+        measurement(&mut session.document).after = layout.map(|layout| layout.layout);
+        session.save()
+    }
+}
+
+/// A private folder in the run for the keys of documents that change meanwhile; gone at the end.
+pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
+    let folder = session.directory.path();
+    tempfile::Builder::new()
+        .prefix("changed-keys-")
+        .tempdir_in(folder)
+        .with_context(|| format!("{}: no folder can be made there", folder.display()))
+}
+
+/// `fsync` without a lock flushes everything, which takes a checkpoint in mongod. Other servers may only
+/// say so: then their next one is waited for.
+async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
+    let asked = SystemTime::now();
+    server.command("admin", doc! { "fsync": 1 }).await?;
+    let Some(turtle) = data.map(|data| data.join("WiredTiger.turtle")) else {
+        return Ok(());
+    };
+    let end = Instant::now() + CHECKPOINT_LIMIT;
+    while Instant::now() < end {
+        // Written anew by every checkpoint. Time stamps of files lag a little behind the clock.
+        let written = turtle.metadata()?.modified()?;
+        if written + TIME_STAMP_LAG >= asked {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    bail!("fsync did not lead to a checkpoint within {CHECKPOINT_LIMIT:?}")
+}

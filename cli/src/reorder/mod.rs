@@ -1,0 +1,264 @@
+//! `seekscope reorder`: a collection rewritten in scan order, or in that of an index; the plan of it,
+//! the doing, and what is left after an interruption.
+//!
+//! `plan` predicts from the layout (`place`), the server's statistics and its writes; `apply` has the
+//! library do it and looks again; `recovery` resumes and rolls back; `results` shows what the records say.
+
+mod apply;
+mod clustering;
+mod place;
+mod plan;
+mod recovery;
+mod results;
+mod summary;
+mod telling;
+mod write_rate;
+mod writers;
+
+pub use results::show;
+
+use anyhow::Result;
+use seekscope_reorder::{By, Definition};
+use seekscope_run::{Outcome, ReorderMeasurement, ReorderTask, RunDocument};
+use seekscope_server::{Namespace, Server};
+use seekscope_workload::IndexKeys;
+
+use crate::args::{ReorderArgs, SurveyArgs};
+use crate::disk;
+use crate::environment::Environment;
+use crate::exit::{Elsewhere, Interrupted, Usage, message_of};
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals::Signals;
+use place::Place;
+use plan::Subject;
+
+/// Runs the command.
+pub async fn run(
+    mut args: ReorderArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let namespace: Option<Namespace> = args
+        .collection
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .map_err(|error: seekscope_server::NamespaceError| Usage(error.to_string()))?;
+    let by = order(&args.by)?;
+    let arguments = without_commands(arguments, &args);
+    if let Some(directory) = args.disk.measure_disk.take() {
+        let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
+        let session = disk::survey(&survey, environment, arguments.clone()).await?;
+        args.disk.disk_run = Some(session.directory.path().to_path_buf());
+    }
+    let interruption = Interruption::listen(Signals::catch());
+    let progress = Progress::new(args.output.quiet);
+    let server = {
+        let _step = progress.step("connecting");
+        interruption
+            .or(async { Ok(Server::connect(&args.uri).await?) })
+            .await?
+    };
+    let command = Reorder {
+        args,
+        server,
+        by,
+        progress,
+        interruption,
+    };
+    match namespace {
+        Some(namespace) if !(command.args.resume || command.args.rollback) => {
+            command.plan_or_apply(&namespace, arguments).await
+        }
+        namespace => command.recover(namespace.as_ref(), arguments).await,
+    }
+}
+
+/// The command under way.
+struct Reorder {
+    args: ReorderArgs,
+    server: Server,
+    by: By,
+    progress: Progress,
+    interruption: Interruption,
+}
+
+impl Reorder {
+    async fn plan_or_apply(&self, namespace: &Namespace, arguments: Vec<String>) -> Result<()> {
+        self.refuse(namespace).await?;
+        let task = match self.args.apply {
+            true => ReorderTask::Apply,
+            false => ReorderTask::Plan,
+        };
+        let mut session = self.begin(task, &namespace.to_string(), arguments)?;
+        let worked = self.plan_and_apply(&mut session, namespace).await;
+        self.finish(session, worked)
+    }
+
+    /// Nothing is made before it is known that the collection can be reordered at all.
+    async fn refuse(&self, namespace: &Namespace) -> Result<()> {
+        let definition = async { Ok(Definition::read(&self.server, namespace).await?) };
+        let definition = self.interruption.or(definition).await?;
+        match definition.refusal(&self.by, self.args.writers.quiesced) {
+            Some(why) => Err(Elsewhere(format!("{namespace} cannot be reordered: {why}")).into()),
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&self, task: ReorderTask, namespace: &str, arguments: Vec<String>) -> Result<Session> {
+        let mut session = Session::begin("reorder", arguments, self.args.out.as_deref())?;
+        session.document.reorder = Some(ReorderMeasurement {
+            namespace: namespace.into(),
+            by: self.by.to_string(),
+            task,
+            ..ReorderMeasurement::default()
+        });
+        session.save()?;
+        Ok(session)
+    }
+
+    async fn plan_and_apply(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
+        let mut place = self.find_place(session, namespace).await?;
+        let layout = place
+            .layout(
+                namespace,
+                &self.args.disk,
+                &mut session.document,
+                &self.interruption,
+            )
+            .await?;
+        let subject = Subject {
+            server: &self.server,
+            namespace,
+            by: keys(&self.by),
+            args: &self.args,
+            progress: self.progress,
+        };
+        let plan = subject.plan(&place, layout.as_ref(), &mut session.document);
+        let plan = self.interruption.or(plan).await?;
+        let record = measurement(&mut session.document);
+        record.before = layout.map(|layout| layout.layout);
+        record.plan = Some(plan);
+        session.save()?;
+        if self.args.apply {
+            self.apply(session, &mut place, namespace).await?;
+        }
+        Ok(())
+    }
+
+    async fn find_place(&self, session: &mut Session, namespace: &Namespace) -> Result<Place> {
+        let found = Place::find(&self.server, namespace, &self.args, &mut session.document);
+        self.interruption.or(async { Ok(found.await) }).await
+    }
+
+    /// Ends the run and shows it, whichever way it went.
+    fn finish(&self, mut session: Session, worked: Result<()>) -> Result<()> {
+        let (outcome, reason) = match &worked {
+            Ok(()) => (Outcome::Ok, None),
+            Err(error) if error.is::<Interrupted>() => {
+                (Outcome::Partial, Some("it was interrupted".into()))
+            }
+            Err(error) => (Outcome::Failed, Some(message_of(error))),
+        };
+        session.end(outcome, reason)?;
+        show(&mut session, &self.args.output, self.progress)?;
+        worked
+    }
+}
+
+/// The record of this command, which `begin` made.
+fn measurement(document: &mut RunDocument) -> &mut ReorderMeasurement {
+    document.reorder.get_or_insert_default()
+}
+
+fn order(text: &str) -> Result<By, Usage> {
+    if text.trim() == "natural" {
+        return Ok(By::Natural);
+    }
+    let keys = IndexKeys::parse(text).map_err(|error| {
+        Usage(format!(
+            "--by {error}; write natural, or the keys of an index as JSON"
+        ))
+    })?;
+    Ok(By::Index(keys.document().clone()))
+}
+
+fn keys(by: &By) -> Option<&mongodb::bson::Document> {
+    match by {
+        By::Natural => None,
+        By::Index(keys) => Some(keys),
+    }
+}
+
+/// What the user has run may hold passwords in any form.
+fn without_commands(mut arguments: Vec<String>, args: &ReorderArgs) -> Vec<String> {
+    const HIDDEN: &str = "...";
+    let writers = &args.writers;
+    let commands: Vec<&String> = [&writers.pause_writers, &writers.continue_writers]
+        .into_iter()
+        .flatten()
+        .collect();
+    let mut follows = false;
+    for argument in &mut arguments {
+        let is_option = ["--pause-writers", "--continue-writers"]
+            .iter()
+            .find(|option| argument.starts_with(**option));
+        match is_option {
+            _ if follows || commands.contains(&&*argument) => *argument = HIDDEN.into(),
+            Some(option) if argument.len() > option.len() => {
+                *argument = format!("{option}={HIDDEN}")
+            }
+            _ => {}
+        }
+        follows = is_option.is_some_and(|option| argument == option);
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn commands_are_not_recorded() {
+        let typed = [
+            "seekscope",
+            "reorder",
+            "mongodb://h/",
+            "a.b",
+            "--apply",
+            "--pause-writers",
+            "mongosh -p geheim",
+            "--continue-writers=mongosh -p geheim",
+        ];
+        let Command::Reorder(args) = Cli::parse_from(typed).command else {
+            panic!()
+        };
+        let stored = without_commands(typed.map(String::from).to_vec(), &args);
+        assert!(!stored.join(" ").contains("geheim"), "{stored:?}");
+        assert_eq!(
+            stored[4..],
+            [
+                "--apply",
+                "--pause-writers",
+                "...",
+                "--continue-writers=..."
+            ]
+        );
+    }
+
+    #[test]
+    fn orders_are_natural_or_keys() {
+        assert_eq!(order("natural").unwrap(), By::Natural);
+        let By::Index(keys) = order(r#"{"client": 1, "date": -1}"#).unwrap() else {
+            panic!()
+        };
+        assert_eq!(keys.keys().collect::<Vec<_>>(), ["client", "date"]);
+        assert!(order("sideways").is_err());
+    }
+}

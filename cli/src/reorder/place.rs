@@ -1,0 +1,122 @@
+//! Where the collection's files are, and how they lie: now, and again after the rewriting.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+use seekscope_run::{HostFacts, Limitation, RunDocument};
+use seekscope_server::{FileMap, Namespace, ProcFs, Server};
+
+use crate::args::{ReorderArgs, ScanDiskArgs};
+use crate::exit::message_of;
+use crate::interruption::Interruption;
+use crate::layout::{CollectionLayout, ScanDisk, Whereabouts};
+use crate::session::limit;
+
+/// The data directory as seen from here; without a path where it cannot be read.
+pub struct Place {
+    pub path: Option<PathBuf>,
+    names: FileMap,
+}
+
+impl Place {
+    /// Asks the server; `--dbpath` overrules it. What is missing is noted in the document, and no error:
+    /// collections can be reordered from afar.
+    pub async fn find(
+        server: &Server,
+        namespace: &Namespace,
+        args: &ReorderArgs,
+        document: &mut RunDocument,
+    ) -> Self {
+        let found = match Whereabouts::of_server(server, args.pid).await {
+            Ok(whereabouts) => whereabouts,
+            Err(error) => {
+                if args.dbpath.is_none() {
+                    limit(document, no_layout(message_of(&error)));
+                }
+                let names = FileMap::read(server, Some(namespace)).await;
+                Whereabouts {
+                    target: Some(server.facts(&ProcFs::host()).await.target),
+                    names: names.unwrap_or_default(),
+                    ..Whereabouts::default()
+                }
+            }
+        };
+        for limitation in found.limitations {
+            limit(document, limitation);
+        }
+        document.host = Some(HostFacts::read(Path::new("/")));
+        document.target = found.target;
+        let path = args.dbpath.clone().unwrap_or(found.path);
+        Self {
+            path: (!path.as_os_str().is_empty()).then_some(path),
+            names: found.names,
+        }
+    }
+
+    /// Asks again which file holds what: the swap changed it.
+    pub async fn ask_again(&mut self, server: &Server) {
+        if let Ok(names) = FileMap::read(server, None).await {
+            self.names = names;
+        }
+    }
+
+    /// Walks the files. `None` where they cannot be read, which is noted, or the work was stopped.
+    pub async fn layout(
+        &self,
+        namespace: &Namespace,
+        disk: &ScanDiskArgs,
+        document: &mut RunDocument,
+        interruption: &Interruption,
+    ) -> Result<Option<CollectionLayout>> {
+        let Some(path) = self.path.clone() else {
+            return Ok(None);
+        };
+        let disk = ScanDisk::choose(disk, &path)?;
+        document.device.clone_from(&disk.device);
+        let memory_bytes = document.host.as_ref().map_or(0, |host| host.memory_bytes);
+        let (names, namespace) = (self.names.clone(), namespace.clone());
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        let mut walking = tokio::task::spawn_blocking(move || {
+            CollectionLayout::measure(&path, &names, &namespace, disk, memory_bytes, &asked)
+        });
+        let walked = tokio::select! {
+            biased;
+            () = interruption.first() => {
+                stop.store(true, Ordering::Relaxed);
+                walking.await
+            }
+            walked = &mut walking => walked,
+        };
+        interruption.check()?;
+        match walked.context("the walk over the files broke off")? {
+            Ok(layout) => {
+                let lacks = layout
+                    .layout
+                    .files
+                    .first()
+                    .and_then(|f| f.not_measured.clone());
+                if let Some(why) = lacks {
+                    limit(document, no_layout(why));
+                }
+                Ok(Some(layout))
+            }
+            Err(error) => {
+                limit(document, no_layout(message_of(&error)));
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn no_layout(why: String) -> Limitation {
+    Limitation {
+        what: "how the collection lies on disk is not known, so neither is the gain".into(),
+        why,
+        remedy:
+            "run seekscope on the server's host as root, or name the data directory with --dbpath"
+                .into(),
+    }
+}

@@ -1,0 +1,108 @@
+//! `--resume` and `--rollback`: what an interrupted reordering left on the server.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use seekscope_reorder::{Pending, ReorderError, RolledBack, pending, resume, rollback};
+use seekscope_run::{ReorderPlan, ReorderTask};
+use seekscope_server::Namespace;
+
+use super::apply::spool;
+use super::telling::Telling;
+use super::{Reorder, measurement, writers};
+use crate::session::Session;
+
+impl Reorder {
+    /// Deals with that of one collection, or of all. Nothing pending is no failure.
+    pub async fn recover(
+        &self,
+        namespace: Option<&Namespace>,
+        arguments: Vec<String>,
+    ) -> Result<()> {
+        let task = match self.args.resume {
+            true => ReorderTask::Resume,
+            false => ReorderTask::Rollback,
+        };
+        let name = namespace.map_or_else(String::new, ToString::to_string);
+        let found = async { Ok(pending(&self.server, namespace).await?) };
+        let found = self.interruption.or(found).await?;
+        let mut session = self.begin(task, &name, arguments)?;
+        let worked = self.each(&mut session, found).await;
+        // Whoever stopped the writers may have been killed before it let them go on.
+        let unknown = |error: &anyhow::Error| {
+            matches!(error.downcast_ref(), Some(ReorderError::SwapUnknown { .. }))
+        };
+        let went_on = match &worked {
+            Err(error) if unknown(error) => Ok(()),
+            _ => writers::go_on(&self.args.writers).await,
+        };
+        self.finish(session, worked.and(went_on))
+    }
+
+    async fn each(&self, session: &mut Session, found: Vec<Pending>) -> Result<()> {
+        for pending in found {
+            let record = measurement(&mut session.document);
+            record.namespace = pending.namespace.to_string();
+            record.by.clone_from(&pending.by);
+            record.recovered.push(what_was_found(&pending));
+            self.progress.say(what_was_found(&pending));
+            match self.args.resume {
+                true => self.resume(session, &pending.namespace).await?,
+                false => self.roll_back(session, &pending.namespace).await?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn resume(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
+        let mut place = self.find_place(session, namespace).await?;
+        let plan = ReorderPlan {
+            blocking: writers::blocking(&self.server, &self.args.writers).await,
+            ..ReorderPlan::default()
+        };
+        let spool = spool(session)?;
+        let mut request = self.request(namespace, &plan, spool.path().into())?;
+        let started = Instant::now();
+        let telling = Telling::new(self.progress);
+        let work = resume(&self.server, &mut request, &telling, self.stop());
+        let done = self.until_stopped(work).await;
+        drop(telling);
+        self.note_done(session, &mut place, namespace, done?, started)
+            .await?;
+        let record = measurement(&mut session.document);
+        record
+            .recovered
+            .push(format!("{namespace} was carried on to its end."));
+        Ok(())
+    }
+
+    /// Short, and the same once more if it was interrupted: signals wait.
+    async fn roll_back(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
+        let telling = Telling::new(self.progress);
+        let rolled_back = rollback(&self.server, namespace, &telling).await?;
+        drop(telling);
+        let text = match rolled_back {
+            RolledBack::Original => format!("{namespace} is as it was; the copy is removed."),
+            RolledBack::AlreadySwapped => format!(
+                "{namespace} had been replaced by its verified copy already; only what was recorded \
+                 about it is removed."
+            ),
+        };
+        measurement(&mut session.document).recovered.push(text);
+        session.save()
+    }
+}
+
+fn what_was_found(pending: &Pending) -> String {
+    let blocked = match pending.writes_blocked {
+        true => ", with the server's writes blocked",
+        false => "",
+    };
+    format!(
+        "{} was left in the phase {}, in the order {}, by {}{blocked}.",
+        pending.namespace,
+        pending.phase.name(),
+        pending.by,
+        pending.worker
+    )
+}

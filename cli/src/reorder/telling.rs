@@ -1,0 +1,69 @@
+//! What a reordering tells of itself, as steps and lines on stderr.
+
+use std::sync::{Mutex, PoisonError};
+
+use seekscope_reorder::{PauseReason, Progress as Told, Step as Work};
+use seekscope_run::units::{format_bytes, format_count};
+
+use crate::progress::{Progress, Step};
+
+/// The step under way is the line that is shown.
+pub struct Telling {
+    progress: Progress,
+    step: Mutex<Option<Step>>,
+}
+
+impl Telling {
+    pub fn new(progress: Progress) -> Self {
+        Self {
+            progress,
+            step: Mutex::default(),
+        }
+    }
+
+    fn note(&self, text: impl std::fmt::Display) {
+        let step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(step) = step.as_ref() {
+            step.note(text);
+        }
+    }
+}
+
+impl Told for Telling {
+    fn step(&self, work: Work) {
+        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        // The former line goes before the new one comes.
+        drop(step.take());
+        *step = Some(self.progress.step(work.to_string()));
+    }
+
+    fn copied(&self, documents: u64, bytes: u64, expected_documents: u64) {
+        self.note(format_args!(
+            "{} of {} documents, {}",
+            format_count(documents),
+            format_count(expected_documents.max(documents)),
+            format_bytes(bytes)
+        ));
+    }
+
+    fn verified(&self, documents: u64, expected_documents: u64) {
+        self.note(format_args!(
+            "{} of {} documents",
+            format_count(documents),
+            format_count(expected_documents.max(documents))
+        ));
+    }
+
+    fn caught_up(&self, round: u32, changes: u64, seconds: f64) {
+        self.note(format_args!(
+            "round {round}, {} changes in {seconds:.1} s",
+            format_count(changes)
+        ));
+    }
+
+    fn paused(&self, reason: Option<PauseReason>) {
+        if let Some(reason) = reason {
+            self.note(format_args!("paused: {reason}"));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! How writers are kept out for the last moment: what was asked for, what the server can do, and
+//! commands of the user.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::process::Stdio;
+
+use anyhow::Result;
+use mongodb::bson::{Document, doc};
+use seekscope_reorder::{ReorderError, WriterControl, Writers};
+use seekscope_run::{ReorderBlocking, WritersStop};
+use seekscope_server::Server;
+use tokio::process::Command;
+
+use crate::args::WritersArgs;
+use crate::exit::Usage;
+
+type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
+
+/// What will be blocked, with what was asked for and what the server is.
+pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
+    // The older name of `hello`, which every server knows.
+    let replica_set = ask(server, doc! { "isMaster": 1 })
+        .await
+        .is_some_and(|reply| reply.contains_key("setName"));
+    let writers = if args.quiesced {
+        WritersStop::Quiesced
+    } else if args.pause_writers.is_some() {
+        WritersStop::Commands
+    } else if can_block_writes(server).await {
+        WritersStop::Server
+    } else {
+        WritersStop::Unsettled
+    };
+    ReorderBlocking {
+        replica_set,
+        writers,
+    }
+}
+
+/// The server has `setUserWriteBlockMode`, and somebody logged in: without authentication everybody may
+/// bypass the block.
+async fn can_block_writes(server: &Server) -> bool {
+    let commands = ask(server, doc! { "listCommands": 1 }).await;
+    let has_command = commands.is_some_and(|reply| {
+        let commands = reply.get_document("commands");
+        commands.is_ok_and(|commands| commands.contains_key("setUserWriteBlockMode"))
+    });
+    let status = ask(server, doc! { "connectionStatus": 1 }).await;
+    let logged_in = status.is_some_and(|reply| {
+        let users = reply
+            .get_document("authInfo")
+            .and_then(|info| info.get_array("authenticatedUsers"));
+        users.is_ok_and(|users| !users.is_empty())
+    });
+    has_command && logged_in
+}
+
+async fn ask(server: &Server, command: Document) -> Option<Document> {
+    server.command("admin", command).await.ok()
+}
+
+/// As the reordering wants it.
+pub fn control(blocking: &ReorderBlocking, args: &WritersArgs) -> Result<Writers, Usage> {
+    match (&args.pause_writers, &args.continue_writers) {
+        _ if !blocking.replica_set && blocking.writers != WritersStop::Quiesced => Err(Usage(
+            "on a standalone server changes cannot be followed: stop all writers to the collection for \
+             the whole time, and say so with --quiesced"
+                .into(),
+        )),
+        (None, Some(_)) => Err(Usage(
+            "--continue-writers needs --pause-writers: how are they stopped?".into(),
+        )),
+        (Some(pause), Some(go_on)) => Ok(Writers::Paused(Box::new(Commands {
+            pause: pause.clone(),
+            go_on: go_on.clone(),
+        }))),
+        _ if blocking.writers == WritersStop::Quiesced => Ok(Writers::Quiesced),
+        _ if blocking.writers == WritersStop::Server => Ok(Writers::BlockedByServer),
+        _ => Err(Usage(
+            "this server cannot keep writers out by itself (that takes setUserWriteBlockMode, so mongod \
+             6.0 or later with authentication): name commands with --pause-writers and \
+             --continue-writers, or stop them and say so with --quiesced"
+                .into(),
+        )),
+    }
+}
+
+/// Commands of the user. Their texts may hold secrets and are not shown.
+struct Commands {
+    pause: String,
+    go_on: String,
+}
+
+impl WriterControl for Commands {
+    fn stop(&mut self) -> Done<'_> {
+        Box::pin(run("--pause-writers", &self.pause))
+    }
+
+    fn go_on(&mut self) -> Done<'_> {
+        Box::pin(run("--continue-writers", &self.go_on))
+    }
+}
+
+/// Lets writers go on, if it was said how. Does no harm where they were not stopped.
+pub async fn go_on(args: &WritersArgs) -> Result<()> {
+    match &args.continue_writers {
+        Some(command) => {
+            let ended = run("--continue-writers", command).await;
+            ended.map_err(|why| ReorderError::WritersStillStopped { why }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// In a process group of its own, so that Ctrl-C at the terminal does not end it halfway.
+async fn run(option: &'static str, command: &str) -> Result<(), String> {
+    let status = Command::new("sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .status()
+        .await;
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("the command of {option} ended with {status}")),
+        Err(error) => Err(format!(
+            "the command of {option} could not be started: {error}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(quiesced: bool, pause: Option<&str>) -> WritersArgs {
+        WritersArgs {
+            quiesced,
+            pause_writers: pause.map(String::from),
+            continue_writers: pause.map(String::from),
+        }
+    }
+
+    #[test]
+    fn a_standalone_server_wants_the_promise() {
+        let mut blocking = ReorderBlocking {
+            replica_set: false,
+            writers: WritersStop::Commands,
+        };
+        assert!(control(&blocking, &args(false, Some("true"))).is_err());
+        blocking.writers = WritersStop::Quiesced;
+        assert!(matches!(
+            control(&blocking, &args(true, None)),
+            Ok(Writers::Quiesced)
+        ));
+        blocking.replica_set = true;
+        blocking.writers = WritersStop::Unsettled;
+        assert!(control(&blocking, &args(false, None)).is_err());
+        blocking.writers = WritersStop::Server;
+        assert!(matches!(
+            control(&blocking, &args(false, None)),
+            Ok(Writers::BlockedByServer)
+        ));
+    }
+
+    #[test]
+    fn commands_tell_how_they_ended_and_not_what_they_were() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let mut commands = Commands {
+            pause: "exit 3 # secret".into(),
+            go_on: "true".into(),
+        };
+        let error = runtime.block_on(commands.stop()).unwrap_err();
+        assert!(
+            error.contains("--pause-writers") && error.contains('3'),
+            "{error}"
+        );
+        assert!(!error.contains("secret"));
+        assert_eq!(runtime.block_on(commands.go_on()), Ok(()));
+    }
+}

@@ -1,0 +1,145 @@
+//! The steps in their order, and what becomes of them when they are stopped or fail.
+
+use std::future::Future;
+use std::time::Duration;
+
+use seekscope_run::Reordered;
+use seekscope_server::Server;
+
+use crate::hold::Hold;
+use crate::job::Job;
+use crate::site::Site;
+use crate::state::Record;
+use crate::worker::{AtWork, Worker};
+use crate::{
+    By, Definition, Progress, ReorderError, Request, RolledBack, Step, Writers, space, undo,
+};
+
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Reorders a collection. When `stop` is ready before the swap, or anything fails, everything is
+/// rolled back. Dropping the future instead leaves what is recorded for [`crate::resume`] or
+/// [`crate::rollback`].
+pub async fn apply(
+    server: &Server,
+    request: &mut Request,
+    progress: &dyn Progress,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Reordered, ReorderError> {
+    progress.step(Step::Checking);
+    let site = Site::open(server, &request.namespace).await?;
+    if let Some(record) = Record::read(&site).await? {
+        let unfinished = ReorderError::Unfinished {
+            namespace: site.namespace.to_string(),
+        };
+        return Err(record.busy(&site).await?.unwrap_or(unfinished));
+    }
+    let definition = check(&site, request).await?;
+    let mut record = Record::new(&site, &request.by, &definition, Worker::this())?;
+    record.insert(&site).await?;
+    let by = request.by.clone();
+    let (job, writers) = job(site, record, definition, by, request, progress);
+    drive(job, writers, stop).await
+}
+
+/// Can it be done at all? Changes nothing.
+async fn check(site: &Site, request: &mut Request) -> Result<Definition, ReorderError> {
+    let definition = Definition::with_obstacles(site).await?;
+    let mut hold = Hold::new(&mut request.writers);
+    if let Some(why) = definition.refusal(&request.by, hold.is_quiesced()) {
+        return Err(site.refused(why));
+    }
+    if let Some(why) = hold.refusal(site).await? {
+        return Err(site.refused(why));
+    }
+    if site.listed(site.copy_name()).await?.is_some() {
+        return Err(site.refused(format!(
+            "there is a collection {} that no reordering here has made; rename or drop it",
+            site.copy_namespace()
+        )));
+    }
+    space::check(site).await?;
+    Ok(definition)
+}
+
+/// A job and how its writers are stopped.
+pub(crate) fn job<'a>(
+    site: Site,
+    record: Record,
+    definition: Definition,
+    by: By,
+    request: &'a mut Request,
+    progress: &'a dyn Progress,
+) -> (Job<'a>, &'a mut Writers) {
+    let done = Reordered {
+        by: by.to_string(),
+        ..Reordered::default()
+    };
+    let job = Job {
+        site,
+        record,
+        definition,
+        by,
+        max_rate_bytes_per_s: request.max_rate_bytes_per_s,
+        guard: request.guard,
+        spool: request.spool.clone(),
+        progress,
+        done,
+    };
+    (job, &mut request.writers)
+}
+
+/// Carries a job to its end, or takes it back. Writers are let go on, unless the name of the collection
+/// may belong to nobody at that moment.
+pub(crate) async fn drive(
+    mut job: Job<'_>,
+    writers: &mut Writers,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Reordered, ReorderError> {
+    let mut hold = Hold::new(writers);
+    let (site, worker) = (job.site.clone(), job.record.worker.clone());
+    let _at_work = AtWork::begin(&worker);
+    let prepared = tokio::select! {
+        biased;
+        () = stop => Err(ReorderError::Stopped),
+        error = beat(&site, &worker) => Err(error),
+        error = space::watch(&site) => Err(error),
+        prepared = job.prepare(&mut hold) => prepared,
+    };
+    let swapped = match prepared {
+        Ok(watch) => job.swap(&watch).await,
+        Err(error) => Err(error),
+    };
+    let outcome = match swapped {
+        Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
+            job.progress.step(Step::RollingBack);
+            match undo::undo(&site, &job.record).await {
+                Ok(RolledBack::Original) => Err(first),
+                Ok(RolledBack::AlreadySwapped) => Ok(()),
+                Err(second) => {
+                    let (first, second) = (Box::new(first), Box::new(second));
+                    if job.record.phase == crate::Phase::Swapping {
+                        return Err(ReorderError::SwapUnknown { first, second });
+                    }
+                    Err(ReorderError::NotRolledBack { first, second })
+                }
+            }
+        }
+        other => other,
+    };
+    let blocked = hold.go_on(&site).await;
+    outcome?;
+    job.done.blocked_s = blocked?.as_secs_f64();
+    Ok(job.done)
+}
+
+/// Tells the server now and then that the worker lives. Returns when it is the worker no more.
+async fn beat(site: &Site, worker: &Worker) -> ReorderError {
+    loop {
+        match Record::beat(site, worker).await {
+            // A server that does not answer is for the work itself to find out.
+            Ok(()) | Err(ReorderError::Server(_)) => tokio::time::sleep(HEARTBEAT).await,
+            Err(error) => return error,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a collection is: its options and indexes, and whether it can be reordered.
+
+use bson::{Bson, Document, doc};
+use seekscope_server::{Namespace, Server};
+
+use crate::replies::{first_batch, is_set, says};
+use crate::same::same_value;
+use crate::site::Site;
+use crate::{By, ReorderError};
+
+/// Databases of the server itself.
+const RESERVED: [&str; 3] = ["admin", "local", "config"];
+
+/// Options, indexes and identity of a collection, as the server states them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub namespace: Namespace,
+    pub(crate) identity: String,
+    pub(crate) options: Document,
+    pub(crate) indexes: Vec<Document>,
+    /// Why it can be reordered in no way.
+    pub(crate) obstacle: Option<String>,
+}
+
+impl Definition {
+    /// Asks the server. A collection that does not exist is an error.
+    pub async fn read(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
+        Self::with_obstacles(&Site::open(server, namespace).await?).await
+    }
+
+    /// Of the original, with what stands in the way; some servers take long to tell that.
+    pub(crate) async fn with_obstacles(site: &Site) -> Result<Self, ReorderError> {
+        let mut definition = Self::of(site, site.target_name()).await?;
+        if definition.obstacle.is_none() {
+            definition.obstacle = obstacle_of_place(site, site.target_name()).await?;
+        }
+        Ok(definition)
+    }
+
+    /// Of a collection in the site's database, be it the original or the copy.
+    pub(crate) async fn of(site: &Site, name: &str) -> Result<Self, ReorderError> {
+        let listed = site.listed(name).await?;
+        let listed = listed.ok_or_else(|| site.refused("there is no collection of that name"))?;
+        let options = listed.get_document("options").cloned().unwrap_or_default();
+        let mut definition = Self {
+            namespace: site.namespace.clone(),
+            identity: String::new(),
+            obstacle: obstacle_of_kind(site.database(), name, &listed, &options),
+            options,
+            indexes: Vec::new(),
+        };
+        if definition.obstacle.is_some() {
+            return Ok(definition);
+        }
+        let gone = || site.aborted("somebody dropped or renamed it");
+        definition.identity = site.identity(name).await?.ok_or_else(gone)?;
+        let reply = site.command(doc! { "listIndexes": name }).await?;
+        definition.indexes = first_batch(&reply).cloned().collect();
+        Ok(definition)
+    }
+
+    /// Why the collection cannot be reordered like that, as a sentence; `None` where it can.
+    /// `quiesced`: nobody writes to it.
+    pub fn refusal(&self, by: &By, quiesced: bool) -> Option<String> {
+        if let Some(obstacle) = &self.obstacle {
+            return Some(obstacle.clone());
+        }
+        let id = self.indexes.iter().any(|i| says(i, "name", "_id_"));
+        let clustered = self.options.contains_key("clusteredIndex");
+        if !id && !clustered {
+            return Some("it has no index on _id, by which changes are found again".into());
+        }
+        if self.options.contains_key("expireAfterSeconds") {
+            return Some(
+                "the server expires its documents by its clustered index, and would do so \
+                 in the copy as well"
+                    .into(),
+            );
+        }
+        if is_set(&self.options, "capped") {
+            if *by != By::Natural {
+                return Some("it is capped: the order of its documents is their age".into());
+            }
+            if !quiesced {
+                return Some(
+                    "it is capped, so changes cannot be brought over in their order; \
+                     stop its writers and use --quiesced"
+                        .into(),
+                );
+            }
+        }
+        match by {
+            By::Natural => None,
+            By::Index(_) if clustered => {
+                Some("its documents are clustered by the server, in the order of _id".into())
+            }
+            By::Index(keys) => self.index_for(keys).err(),
+        }
+    }
+
+    /// Index definitions as `listIndexes` states them.
+    pub fn indexes(&self) -> &[Document] {
+        &self.indexes
+    }
+
+    /// Options as `listCollections` states them.
+    pub fn options(&self) -> &Document {
+        &self.options
+    }
+
+    /// Name of an index whose keys begin with these and which holds every document once.
+    pub(crate) fn index_for(&self, keys: &Document) -> Result<&str, String> {
+        let directions = keys.values().all(|d| matches!(number(d), Some(1.0 | -1.0)));
+        if keys.is_empty() || !directions {
+            return Err(format!(
+                "{keys} is no key pattern of ascending (1) and descending (-1) fields"
+            ));
+        }
+        let begins = |index: &&Document| {
+            let own = index.get_document("key");
+            own.is_ok_and(|own| {
+                own.len() >= keys.len()
+                    && own
+                        .iter()
+                        .zip(keys)
+                        .all(|((a, x), (b, y))| a == b && same_value(x, y))
+            })
+        };
+        let mut why = format!("it has no index that begins with {keys}");
+        for index in self.indexes.iter().filter(begins) {
+            let name = index.get_str("name").unwrap_or_default();
+            match self.unfit(index) {
+                None => return Ok(name),
+                Some(unfit) => why = format!("its index {name} {unfit}"),
+            }
+        }
+        Err(why)
+    }
+
+    /// Why an index does not give the order of all documents.
+    fn unfit(&self, index: &Document) -> Option<&'static str> {
+        let set = |name: &str| is_set(index, name);
+        let keys = index.get_document("key").ok()?;
+        if set("sparse") || index.contains_key("partialFilterExpression") {
+            Some("does not hold every document")
+        } else if set("hidden") {
+            Some("is hidden from queries")
+        } else if keys.values().any(|v| number(v).is_none())
+            || keys.keys().any(|k| k.contains("$**"))
+        {
+            Some("is hashed, text, wildcard or geographic and has no order of values")
+        } else if index.get("collation") != self.options.get("collation") {
+            Some("has another collation than the collection")
+        } else {
+            None
+        }
+    }
+}
+
+fn number(value: &Bson) -> Option<f64> {
+    match *value {
+        Bson::Int32(n) => Some(n.into()),
+        Bson::Int64(n) => Some(n as f64),
+        Bson::Double(n) => Some(n),
+        _ => None,
+    }
+}
+
+fn obstacle_of_kind(
+    database: &str,
+    name: &str,
+    listed: &Document,
+    options: &Document,
+) -> Option<String> {
+    let kind = listed.get_str("type").unwrap_or("collection");
+    let why = if RESERVED.contains(&database) {
+        "the database is the server's own"
+    } else if kind == "view" || options.contains_key("viewOn") {
+        "it is a view and holds no documents"
+    } else if kind == "timeseries" || options.contains_key("timeseries") {
+        "it is a time-series collection: the server arranges its buckets, and a copy would be \
+         bucketed anew"
+    } else if name.starts_with("system.") {
+        "it is one of the server's own"
+    } else if options.contains_key("encryptedFields") {
+        "it has encrypted fields: their state collections belong to its identity"
+    } else if is_set(options, "temp") {
+        "it is temporary"
+    } else {
+        return None;
+    };
+    Some(why.into())
+}
+
+/// What only the server knows: shards, indexes under construction.
+async fn obstacle_of_place(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
+    let stats = site.command(doc! { "collStats": name }).await?;
+    if is_set(&stats, "sharded") {
+        return Ok(Some(
+            "it is sharded: renaming would break its routing; resync the members of each shard one \
+             after the other, or use reshardCollection with the same key"
+                .into(),
+        ));
+    }
+    if stats
+        .get_array("indexBuilds")
+        .is_ok_and(|builds| !builds.is_empty())
+    {
+        return Ok(Some("an index is being built on it".into()));
+    }
+    let shard = site
+        .server
+        .command("admin", doc! { "shardingState": 1 })
+        .await;
+    let is_shard = shard.is_ok_and(|state| is_set(&state, "enabled"));
+    Ok(is_shard.then(|| {
+        "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
+         a collection that is not sharded, else resync the members of each shard one after the other"
+            .into()
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(options: Document, index: Document) -> Definition {
+        Definition {
+            namespace: "a.b".parse().unwrap(),
+            identity: "u".into(),
+            options,
+            indexes: vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }, index],
+            obstacle: None,
+        }
+    }
+
+    #[test]
+    fn an_index_gives_an_order_only_if_it_holds_every_document_once() {
+        let by = By::Index(doc! { "a": 1 });
+        let with = |more: Document| {
+            let mut index = doc! { "key": { "a": 1.0, "b": -1 }, "name": "i" };
+            index.extend(more);
+            definition(doc! {}, index).refusal(&by, false)
+        };
+        assert_eq!(with(doc! { "unique": true, "sparse": false }), None);
+        for more in [
+            doc! { "sparse": true },
+            doc! { "partialFilterExpression": { "a": 1 } },
+            doc! { "hidden": true },
+            doc! { "key": { "a": "hashed" } },
+            doc! { "key": { "b": 1, "a": 1 } },
+            doc! { "key": { "a": -1 } },
+            doc! { "key": { "a": 1, "c.$**": 1 } },
+            doc! { "collation": { "locale": "de" } },
+        ] {
+            assert!(with(more.clone()).is_some(), "{more}");
+        }
+        let plain = definition(doc! {}, doc! { "key": { "a": 1 }, "name": "i" });
+        for keys in [
+            doc! {},
+            doc! { "a": "x" },
+            doc! { "a": 2 },
+            doc! { "a": 1, "b": 1 },
+        ] {
+            assert!(
+                plain.refusal(&By::Index(keys.clone()), true).is_some(),
+                "{keys}"
+            );
+        }
+    }
+
+    #[test]
+    fn capped_collections_keep_their_order() {
+        let capped = definition(
+            doc! { "capped": true },
+            doc! { "key": { "a": 1 }, "name": "i" },
+        );
+        assert!(capped.refusal(&By::Natural, false).is_some());
+        assert_eq!(capped.refusal(&By::Natural, true), None);
+        assert!(capped.refusal(&By::Index(doc! { "a": 1 }), true).is_some());
+    }
+
+    #[test]
+    fn what_is_no_collection_of_documents_is_refused() {
+        let kind =
+            |database, name, listed, options| obstacle_of_kind(database, name, &listed, &options);
+        assert_eq!(kind("a", "b", doc! {}, doc! {}), None);
+        assert!(kind("config", "b", doc! {}, doc! {}).is_some());
+        assert!(kind("a", "system.js", doc! {}, doc! {}).is_some());
+        assert!(kind("a", "b", doc! { "type": "view" }, doc! {}).is_some());
+        for option in ["timeseries", "encryptedFields", "viewOn"] {
+            assert!(
+                kind("a", "b", doc! {}, doc! { option: {} }).is_some(),
+                "{option}"
+            );
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with a reordering.
+
+use std::io;
+use std::path::PathBuf;
+
+use seekscope_server::ServerError;
+
+/// Why a collection was not reordered. Whatever it is, the original is complete, unless the text says
+/// otherwise.
+#[derive(Debug, thiserror::Error)]
+pub enum ReorderError {
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error("{namespace} cannot be reordered: {why}")]
+    Refused { namespace: String, why: String },
+    #[error(
+        "{namespace} is being reordered by {worker}, last heard of {age_s} s ago; wait for its end"
+    )]
+    Busy {
+        namespace: String,
+        worker: String,
+        age_s: u64,
+    },
+    #[error(
+        "{namespace} has a reordering that did not come to its end; use --resume or --rollback first"
+    )]
+    Unfinished { namespace: String },
+    #[error("{namespace} has no reordering that could be resumed or rolled back")]
+    NothingPending { namespace: String },
+    #[error("{namespace} was not reordered: {why}")]
+    Aborted { namespace: String, why: String },
+    #[error(
+        "the server's disk is too full: {free_bytes} bytes are free, {needed_bytes} are needed; \
+         make room, or reorder another collection first"
+    )]
+    NoSpace { free_bytes: u64, needed_bytes: u64 },
+    #[error("stopped on request")]
+    Stopped,
+    /// The original was replaced, but somebody wrote to it at that moment although nobody should.
+    #[error(
+        "{namespace} was swapped, but {count} writes reached the original at that moment and are \
+         lost, to documents with _id {ids}; writers were not stopped as promised"
+    )]
+    WrittenDuringSwap {
+        namespace: String,
+        count: usize,
+        ids: String,
+    },
+    #[error("{path}: {source}; keys of changed documents are kept there, so it must be writable")]
+    Spool { path: PathBuf, source: io::Error },
+    /// Something failed, and so did the rolling back.
+    #[error("{first}; rolling back failed too: {second}; use --rollback once the server is well")]
+    NotRolledBack {
+        first: Box<ReorderError>,
+        second: Box<ReorderError>,
+    },
+    /// The server went away while it swapped. Where a rename is not atomic, the name may belong to
+    /// nobody now, and a write would make a new collection of that name.
+    #[error(
+        "{first}; whether the swap has taken place is not known ({second}). Writers are still stopped: \
+         once the server is well again, --resume finishes the swap and lets them go on"
+    )]
+    SwapUnknown {
+        first: Box<ReorderError>,
+        second: Box<ReorderError>,
+    },
+    /// The work ended, but writers could not be let go on.
+    #[error("writers could not be told to go on: {why}; let them go on yourself")]
+    WritersStillStopped { why: String },
+}

@@ -1,0 +1,142 @@
+//! Writers are kept away from the collection for the last moment.
+
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, doc};
+use seekscope_server::Server;
+
+use crate::site::Site;
+use crate::state::Record;
+use crate::{ReorderError, Writers};
+
+const BLOCK: &str = "setUserWriteBlockMode";
+
+/// Keeps writers away from `stop` to `go_on`.
+#[derive(Debug)]
+pub(crate) struct Hold<'a> {
+    writers: &'a mut Writers,
+    since: Option<Instant>,
+}
+
+impl<'a> Hold<'a> {
+    pub(crate) fn new(writers: &'a mut Writers) -> Self {
+        Self {
+            writers,
+            since: None,
+        }
+    }
+
+    pub(crate) fn is_quiesced(&self) -> bool {
+        matches!(self.writers, Writers::Quiesced)
+    }
+
+    /// Why writers cannot be kept away as asked; `None` where they can.
+    pub(crate) async fn refusal(&mut self, site: &Site) -> Result<Option<String>, ReorderError> {
+        match self.writers {
+            Writers::BlockedByServer => block_refusal(&site.server).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns when nobody writes any more.
+    pub(crate) async fn stop(
+        &mut self,
+        site: &Site,
+        record: &mut Record,
+    ) -> Result<(), ReorderError> {
+        self.since = Some(Instant::now());
+        match self.writers {
+            Writers::Quiesced => {}
+            Writers::BlockedByServer => {
+                record.blocked = true;
+                record.save(site).await?;
+                let block = doc! { BLOCK: 1, "global": true };
+                site.server.command("admin", block).await?;
+            }
+            Writers::Paused(control) => {
+                let stopped = control.stop().await;
+                stopped
+                    .map_err(|why| site.aborted(format!("writers could not be stopped: {why}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets writers go on, if they were stopped. Returns for how long they were.
+    pub(crate) async fn go_on(&mut self, site: &Site) -> Result<Duration, ReorderError> {
+        let Some(since) = self.since.take() else {
+            return Ok(Duration::ZERO);
+        };
+        let went_on = match self.writers {
+            Writers::Quiesced => Ok(()),
+            Writers::BlockedByServer => unblock(&site.server).await.map_err(|e| e.to_string()),
+            Writers::Paused(control) => control.go_on().await,
+        };
+        went_on.map_err(|why| ReorderError::WritersStillStopped { why })?;
+        Ok(since.elapsed())
+    }
+}
+
+/// Lets the server take writes again.
+pub(crate) async fn unblock(server: &Server) -> Result<(), ReorderError> {
+    server
+        .command("admin", doc! { BLOCK: 1, "global": false })
+        .await?;
+    Ok(())
+}
+
+/// Why the server cannot refuse the writes of all but us.
+async fn block_refusal(server: &Server) -> Result<Option<String>, ReorderError> {
+    // Without a value the command is refused where it exists, and not known where it does not.
+    let probe = server.command("admin", doc! { BLOCK: 1 }).await;
+    if probe.is_err_and(|error| error.to_string().contains("CommandNotFound")) {
+        return Ok(Some(format!(
+            "the server has no {BLOCK} (mongod has since 6.0); have writers paused by a command, or \
+             stop them and use --quiesced"
+        )));
+    }
+    let status = doc! { "connectionStatus": 1, "showPrivileges": true };
+    let status = server.command("admin", status).await?;
+    let granted = granted_actions(&status);
+    let missing = ["setUserWriteBlockMode", "bypassWriteBlockingMode"]
+        .into_iter()
+        .find(|action| !granted.iter().any(|g| g == action));
+    Ok(missing.map(|action| {
+        format!(
+            "{BLOCK} would not do: without authentication nobody is kept out, and the user needs the \
+             privilege {action}; have writers paused by a command, or stop them and use --quiesced"
+        )
+    }))
+}
+
+fn granted_actions(status: &Document) -> Vec<String> {
+    let info = status.get_document("authInfo").ok();
+    let privileges = info.and_then(|i| i.get_array("authenticatedUserPrivileges").ok());
+    let privileges = privileges
+        .into_iter()
+        .flatten()
+        .filter_map(Bson::as_document);
+    let actions = privileges
+        .filter_map(|p| p.get_array("actions").ok())
+        .flatten();
+    actions
+        .filter_map(|a| a.as_str().map(str::to_owned))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn privileges_are_found_in_the_answer() {
+        let status = doc! { "authInfo": { "authenticatedUserPrivileges": [
+            { "resource": {}, "actions": ["find", "bypassWriteBlockingMode"] }, { "actions": 1 }, 5,
+        ] } };
+        assert_eq!(
+            granted_actions(&status),
+            ["find", "bypassWriteBlockingMode"]
+        );
+        assert!(granted_actions(&doc! {}).is_empty());
+    }
+}

@@ -1,0 +1,156 @@
+//! The copy as a collection: made with the options of the original, given the same indexes.
+
+use bson::{Bson, Document, doc};
+
+use crate::replies::{is_set, says};
+use crate::same::{same_definition, same_indexes};
+use crate::site::Site;
+use crate::{Definition, ReorderError};
+
+/// The longest that a TTL index can wait, s: while an index of the copy says so, nobody expires the
+/// copy's documents.
+const NEVER_S: i32 = i32::MAX;
+const EXPIRES: &str = "expireAfterSeconds";
+
+/// Makes the copy, empty.
+pub(crate) async fn create_copy(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
+    let mut command = doc! { "create": site.copy_name() };
+    command.extend(definition.options.clone());
+    // Servers have made version 2 by themselves since 3.4.
+    let id_index = definition.indexes.iter().find(|index| is_of_id(index));
+    if let Some(index) = id_index.filter(|index| index.get("v") == Some(&Bson::Int32(1))) {
+        command.insert("idIndex", without_namespace(index));
+    }
+    site.command(command).await?;
+    Ok(())
+}
+
+/// Builds all indexes by one command, so that the copy is read once. TTL indexes expire nothing yet.
+pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<u64, ReorderError> {
+    let specs = specs(definition);
+    let count = specs.len() as u64;
+    if count > 0 {
+        site.command(doc! { "createIndexes": site.copy_name(), "indexes": specs })
+            .await?;
+    }
+    Ok(count)
+}
+
+fn specs(definition: &Definition) -> Vec<Document> {
+    let others = definition.indexes.iter().filter(|index| !is_of_id(index));
+    let specs = others.map(|index| {
+        let mut spec = without_namespace(index);
+        if spec.contains_key(EXPIRES) {
+            spec.insert(EXPIRES, NEVER_S);
+        }
+        // One without a collation would be given the collection's.
+        if definition.options.contains_key("collation") && !spec.contains_key("collation") {
+            spec.insert("collation", doc! { "locale": "simple" });
+        }
+        spec
+    });
+    specs.collect()
+}
+
+/// Lets the TTL indexes of the copy expire documents as the original's do. To be called when nothing
+/// is compared any more.
+pub(crate) async fn let_expire(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
+    set_expiry(site, definition, |found| found.clone()).await
+}
+
+/// Takes [`let_expire`] back.
+pub(crate) async fn let_nothing_expire(
+    site: &Site,
+    definition: &Definition,
+) -> Result<(), ReorderError> {
+    set_expiry(site, definition, |_| Bson::Int32(NEVER_S)).await
+}
+
+async fn set_expiry(
+    site: &Site,
+    definition: &Definition,
+    expiry: impl Fn(&Bson) -> Bson,
+) -> Result<(), ReorderError> {
+    for index in &definition.indexes {
+        if let (Some(found), Ok(name)) = (index.get(EXPIRES), index.get_str("name")) {
+            let index = doc! { "name": name, EXPIRES: expiry(found) };
+            site.command(doc! { "collMod": site.copy_name(), "index": index })
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn has_ttl(definition: &Definition) -> bool {
+    definition
+        .indexes
+        .iter()
+        .any(|index| index.contains_key(EXPIRES))
+}
+
+/// Options and indexes of the copy are those of the original, and the original's are still what they
+/// were.
+pub(crate) async fn check(site: &Site, definition: &Definition) -> Result<(), ReorderError> {
+    let now = Definition::of(site, site.target_name()).await?;
+    if !same(&now, definition) {
+        return Err(site.aborted("somebody changed its options or indexes meanwhile"));
+    }
+    let copy = Definition::of(site, site.copy_name()).await?;
+    if let Some(what) = difference(definition, &copy) {
+        return Err(site.aborted(format!("the server made the copy with other {what}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn same(a: &Definition, b: &Definition) -> bool {
+    difference(a, b).is_none()
+}
+
+fn difference(a: &Definition, b: &Definition) -> Option<String> {
+    if !same_definition(&a.options, &b.options) {
+        return Some(format!("options: {} instead of {}", b.options, a.options));
+    }
+    let list = |d: &Definition| {
+        let texts: Vec<String> = d.indexes.iter().map(ToString::to_string).collect();
+        texts.join(", ")
+    };
+    (!same_indexes(&a.indexes, &b.indexes))
+        .then(|| format!("indexes: {} instead of {}", list(b), list(a)))
+}
+
+fn is_of_id(index: &Document) -> bool {
+    says(index, "name", "_id_") || is_set(index, "clustered")
+}
+
+fn without_namespace(index: &Document) -> Document {
+    let mut spec = index.clone();
+    spec.remove("ns");
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn specs_expire_nothing_and_keep_the_simple_collation() {
+        let definition = Definition {
+            namespace: "a.b".parse().unwrap(),
+            identity: "u".into(),
+            options: doc! { "collation": { "locale": "de" } },
+            indexes: vec![
+                doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_", "ns": "a.b" },
+                doc! { "v": 2, "key": { "t": 1 }, "name": "t", "ns": "a.b", EXPIRES: 5 },
+                doc! { "key": { "u": 1 }, "name": "u", "collation": { "locale": "de" } },
+            ],
+            obstacle: None,
+        };
+        let expected = [
+            doc! { "v": 2, "key": { "t": 1 }, "name": "t", EXPIRES: i32::MAX,
+            "collation": { "locale": "simple" } },
+            doc! { "key": { "u": 1 }, "name": "u", "collation": { "locale": "de" } },
+        ];
+        assert_eq!(specs(&definition), expected);
+        assert!(has_ttl(&definition));
+    }
+}

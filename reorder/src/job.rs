@@ -1,0 +1,319 @@
+//! One reordering under way: from its record to the moment before the swap.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use seekscope_run::Reordered;
+
+use crate::catch_up::CatchUp;
+use crate::copy::{copy, read_again, verify};
+use crate::follow::Follower;
+use crate::guard::Guard;
+use crate::hold::Hold;
+use crate::reader::ScanOrder;
+use crate::site::Site;
+use crate::spool::Spool;
+use crate::state::Record;
+use crate::writes::{WriteCounts, Written};
+use crate::{By, Definition, GuardLimits, Phase, Progress, ReorderError, Step, indexes, undo};
+
+/// Catching up ends with a round that took no longer …
+const LAST_ROUND_S: f64 = 1.0;
+/// … and fails when so many in turn took no less time than the shortest before.
+const ROUNDS_IN_VAIN: u32 = 20;
+/// Attempts at a last moment in which the server expires nothing.
+const LAST_MOMENTS: u32 = 3;
+
+pub(crate) struct Job<'a> {
+    pub(crate) site: Site,
+    pub(crate) record: Record,
+    pub(crate) definition: Definition,
+    pub(crate) by: By,
+    pub(crate) max_rate_bytes_per_s: Option<u64>,
+    pub(crate) guard: Option<GuardLimits>,
+    pub(crate) spool: PathBuf,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) done: Reordered,
+}
+
+/// How others' writes are seen.
+pub(crate) enum Watch {
+    Stream(Follower, CatchUp),
+    /// By the server's counters, or by reading again what those cannot tell.
+    Counters,
+}
+
+impl Job<'_> {
+    /// Everything up to the swap. What was recorded decides where to begin. Afterwards writers are
+    /// stopped, and original and copy are equal.
+    pub(crate) async fn prepare(&mut self, hold: &mut Hold<'_>) -> Result<Watch, ReorderError> {
+        let mut guard = Guard::start(&self.site, self.guard).await;
+        let mut watch = self.watch(hold.is_quiesced()).await?;
+        let site = self.site.clone();
+        {
+            let bulk = self.bulk(&mut guard);
+            match &watch {
+                Watch::Stream(follower, _) => tokio::select! {
+                    done = bulk => done,
+                    error = follower.ended(&site) => Err(error),
+                },
+                Watch::Counters => bulk.await,
+            }?;
+        }
+        self.done.pauses = guard.pauses;
+        self.done.paused_s = guard.paused.as_secs_f64();
+        if let Watch::Stream(follower, catch_up) = &mut watch {
+            self.catch_up(follower, catch_up).await?;
+        }
+        self.progress.step(Step::LastMoment);
+        hold.stop(&self.site, &mut self.record).await?;
+        self.last_moment(&mut watch, &mut guard).await?;
+        Ok(watch)
+    }
+
+    /// Begins to watch for writes, before anything is read. Where the place in the stream is lost, what
+    /// had been copied is of no use.
+    async fn watch(&mut self, quiesced: bool) -> Result<Watch, ReorderError> {
+        let site = self.site.clone();
+        let spool = Spool::create(&self.spool)?;
+        let catch_up = CatchUp::new(spool.clone(), self.record.seed());
+        if let (Some(token), true) = (&self.record.token, self.record.phase > Phase::Copying)
+            && let Ok(follower) = Follower::open(&site, Some(token.clone()), spool.clone()).await
+            && follower.barrier(&site).await.is_ok()
+        {
+            self.done.writes_seen_by = "change stream".into();
+            return Ok(Watch::Stream(follower, catch_up));
+        }
+        if self.record.phase > Phase::Copying && self.record.token.is_none() && quiesced {
+            self.done.writes_seen_by = "the server's counters".into();
+            return Ok(Watch::Counters);
+        }
+        self.begin_anew().await?;
+        match Follower::open(&site, None, spool).await {
+            Ok(follower) => {
+                // Whatever comes before the mark is in the original already.
+                let seen = follower.barrier(&site).await?;
+                self.record.token = seen.token;
+                self.record.writes = None;
+                self.done.writes_seen_by = "change stream".into();
+                self.record.save(&site).await?;
+                Ok(Watch::Stream(follower, catch_up))
+            }
+            Err(_) if quiesced => {
+                self.record.token = None;
+                self.record.writes = WriteCounts::read(&site).await;
+                self.done.writes_seen_by = "the server's counters".into();
+                self.record.save(&site).await?;
+                Ok(Watch::Counters)
+            }
+            Err(error) => Err(site.refused(format!(
+                "changes cannot be followed ({}); stop its writers for the whole time and use \
+                 --quiesced",
+                site.failed("watch", &error)
+            ))),
+        }
+    }
+
+    /// Nothing is copied yet. On resume what there was is dropped.
+    async fn begin_anew(&mut self) -> Result<(), ReorderError> {
+        undo::drop_copy(&self.site, &self.record).await?;
+        let definition = Definition::of(&self.site, self.site.target_name()).await?;
+        self.site.check_target(&self.record.original).await?;
+        let worker = self.record.worker.clone();
+        let blocked = self.record.blocked;
+        self.record = Record::new(&self.site, &self.by, &definition, worker)?;
+        self.record.blocked = blocked;
+        self.definition = definition;
+        self.record.save(&self.site).await
+    }
+
+    /// Copy, check, indexes: what takes long.
+    async fn bulk(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
+        let site = self.site.clone();
+        if self.record.phase == Phase::Copying {
+            self.progress.step(Step::Copying);
+            let began = Instant::now();
+            indexes::create_copy(&site, &self.definition).await?;
+            self.record.copy = site.identity(site.copy_name()).await?;
+            self.record.save(&site).await?;
+            let (order, rate) = (self.order()?, self.max_rate_bytes_per_s);
+            let seed = self.record.seed();
+            let sum = copy(&site, order, seed, rate, guard, self.progress).await?;
+            site.check_target(&self.record.original).await?;
+            self.record.set_checksum(&sum);
+            self.reach(Phase::Copied).await?;
+            self.done.copy_s = began.elapsed().as_secs_f64();
+        }
+        let sum = self.record.checksum(&site)?;
+        (self.done.documents, self.done.bytes) = (sum.documents, sum.bytes);
+        if self.record.phase == Phase::Copied {
+            self.progress.step(Step::Verifying);
+            let began = Instant::now();
+            verify(&site, &sum, guard, self.progress).await?;
+            self.done.verify_s = began.elapsed().as_secs_f64();
+            self.progress.step(Step::BuildingIndexes);
+            let began = Instant::now();
+            self.done.indexes = indexes::build(&site, &self.definition).await?;
+            self.done.index_s = began.elapsed().as_secs_f64();
+            self.reach(Phase::Indexed).await?;
+        }
+        site.check_target(&self.record.original).await
+    }
+
+    fn order(&self) -> Result<ScanOrder, ReorderError> {
+        Ok(match &self.by {
+            By::Natural => ScanOrder::Natural,
+            By::Index(keys) => {
+                let name = self.definition.index_for(keys);
+                let name = name.map_err(|why| self.site.refused(why))?;
+                ScanOrder::Index(name.to_owned(), keys.clone())
+            }
+        })
+    }
+
+    /// Records that everything before a phase is done.
+    pub(crate) async fn reach(&mut self, phase: Phase) -> Result<(), ReorderError> {
+        self.record.phase = phase;
+        self.record.save(&self.site).await
+    }
+
+    async fn catch_up(
+        &mut self,
+        follower: &Follower,
+        catch_up: &mut CatchUp,
+    ) -> Result<(), ReorderError> {
+        self.progress.step(Step::CatchingUp);
+        let began = Instant::now();
+        let (mut shortest_s, mut in_vain) = (f64::INFINITY, 0);
+        loop {
+            let round_began = Instant::now();
+            let seen = follower.barrier(&self.site).await?;
+            let round = catch_up.round(&self.site).await?;
+            let round_s = round_began.elapsed().as_secs_f64();
+            self.done.catch_up_rounds += 1;
+            if round.unsettled == 0 {
+                self.record.token = seen.token;
+                self.record.save(&self.site).await?;
+            }
+            self.progress
+                .caught_up(self.done.catch_up_rounds, round.changes, round_s);
+            if round_s <= LAST_ROUND_S {
+                break;
+            }
+            in_vain = if round_s < shortest_s { 0 } else { in_vain + 1 };
+            shortest_s = shortest_s.min(round_s);
+            if in_vain == ROUNDS_IN_VAIN {
+                return Err(self.site.aborted(
+                    "its writers are faster than their changes can be brought over; \
+                     slow them down",
+                ));
+            }
+        }
+        self.done.catch_up_s = began.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// Writers are stopped: the last changes are brought over, and the copy must be equal.
+    async fn last_moment(
+        &mut self,
+        watch: &mut Watch,
+        guard: &mut Guard,
+    ) -> Result<(), ReorderError> {
+        let site = self.site.clone();
+        match watch {
+            Watch::Stream(follower, catch_up) => {
+                follower.barrier(&site).await?;
+                catch_up.settle(&site).await?;
+            }
+            Watch::Counters => self.check_unwritten(guard).await?,
+        }
+        self.compare_counts().await?;
+        indexes::let_expire(&site, &self.definition).await?;
+        indexes::check(&site, &self.definition).await?;
+        if let Watch::Stream(follower, catch_up) = watch {
+            self.check_nothing_came(follower, catch_up).await?;
+            self.done.applied_changes = catch_up.applied_changes;
+        }
+        site.check_target(&self.record.original).await
+    }
+
+    /// Nobody may have written since writers were stopped; but the server may have expired documents.
+    async fn check_nothing_came(
+        &self,
+        follower: &Follower,
+        catch_up: &mut CatchUp,
+    ) -> Result<(), ReorderError> {
+        let mut before = follower.seen();
+        for _ in 0..LAST_MOMENTS {
+            let now = follower.barrier(&self.site).await?;
+            if now.changes == before.changes {
+                return Ok(());
+            }
+            if now.not_deletions > before.not_deletions || !indexes::has_ttl(&self.definition) {
+                break;
+            }
+            catch_up.settle(&self.site).await?;
+            before = now;
+        }
+        Err(self
+            .site
+            .aborted("somebody wrote to it in the last moment, in which nobody should"))
+    }
+
+    /// What the server's counters say of the time since the copy began.
+    async fn written(&self) -> Written {
+        let now = WriteCounts::read(&self.site).await;
+        match (&self.record.writes, &now) {
+            (Some(before), Some(now)) => before.until(now),
+            _ => Written::Unknown,
+        }
+    }
+
+    /// Without a stream: nothing at all may have been written since before the copy.
+    async fn check_unwritten(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
+        let broken = self
+            .site
+            .aborted("somebody wrote to it meanwhile, which --quiesced promised not to happen");
+        match self.written().await {
+            Written::Yes => return Err(broken),
+            // What the server expires is not in its counters.
+            Written::No if !indexes::has_ttl(&self.definition) => return Ok(()),
+            _ => {}
+        }
+        self.done.writes_seen_by = "reading it again".into();
+        self.progress.step(Step::Verifying);
+        let sum = self.record.checksum(&self.site)?;
+        let now = WriteCounts::read(&self.site).await;
+        let same = read_again(&self.site, &sum, guard, self.progress).await?;
+        let later = WriteCounts::read(&self.site).await;
+        let written = now.zip(later).map(|(now, later)| now.until(&later));
+        if same && written != Some(Written::Yes) {
+            Ok(())
+        } else {
+            Err(broken)
+        }
+    }
+
+    async fn compare_counts(&self) -> Result<(), ReorderError> {
+        let site = &self.site;
+        let counts = (
+            site.count(site.target_name()).await?,
+            site.count(site.copy_name()).await?,
+        );
+        if counts.0 == counts.1 {
+            return Ok(());
+        }
+        // Servers' own counts may be wrong after a crash.
+        let failed = |e| site.failed("count", &e);
+        let all = || bson::doc! { "_id": { "$gte": bson::Bson::MinKey } };
+        let original = site.target().count_documents(all()).await.map_err(failed)?;
+        let copied = site.copy().count_documents(all()).await.map_err(failed)?;
+        if original == copied {
+            return Ok(());
+        }
+        Err(site.aborted(format!(
+            "it has {original} documents and the copy {copied}; if nobody wrote to it, an index that \
+             gave the order may be damaged: see the server's command validate"
+        )))
+    }
+}

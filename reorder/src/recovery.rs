@@ -1,0 +1,183 @@
+//! What was interrupted is carried on or undone, from what is recorded on the server.
+
+use std::future::Future;
+
+use bson::doc;
+use futures_util::TryStreamExt;
+use seekscope_run::Reordered;
+use seekscope_server::{Namespace, Server};
+
+use crate::apply::{drive, job};
+use crate::hold::unblock;
+use crate::site::{STATE, Site, records};
+use crate::state::Record;
+use crate::{Phase, Progress, ReorderError, Request, Step, indexes, swap, undo};
+
+/// Records that are looked at in a database.
+const RECORDS_MAX: i64 = 1_000;
+
+/// A reordering that did not come to its end, or still runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pending {
+    pub namespace: Namespace,
+    pub phase: Phase,
+    /// "natural" or the key pattern.
+    pub by: String,
+    /// Host, process and seekscope version of who works or worked on it.
+    pub worker: String,
+    /// Does that process seem to be at work still?
+    pub alive: bool,
+    /// Are writes to the server blocked by it?
+    pub writes_blocked: bool,
+}
+
+/// What [`rollback`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RolledBack {
+    /// The copy is gone and the original as it was.
+    Original,
+    /// The swap had taken place: only what was recorded has been removed.
+    AlreadySwapped,
+}
+
+/// What is recorded for a collection, or (`None`) in all databases.
+pub async fn pending(
+    server: &Server,
+    namespace: Option<&Namespace>,
+) -> Result<Vec<Pending>, ReorderError> {
+    if let Some(namespace) = namespace {
+        let site = Site::open(server, namespace).await?;
+        return match Record::read(&site).await? {
+            Some(record) => Ok(vec![describe(&site, &record).await?]),
+            None => Ok(Vec::new()),
+        };
+    }
+    let mut found = Vec::new();
+    for database in undo::databases(server).await? {
+        // Marks in the change stream are kept there too; their keys are no names.
+        let records = records(server, &database);
+        let named = records.find(doc! { "_id": { "$type": "string" } });
+        let failed = |error| server.error("find", &error);
+        let cursor = named.limit(RECORDS_MAX).await.map_err(failed)?;
+        let documents: Vec<bson::Document> = cursor.try_collect().await.map_err(failed)?;
+        for document in documents {
+            let name = document.get_str("_id").unwrap_or_default();
+            let Ok(namespace) = Namespace::new(&database, name) else {
+                continue;
+            };
+            let site = Site::open(server, &namespace).await?;
+            let record = Record::parse(&site, document)?;
+            found.push(describe(&site, &record).await?);
+        }
+    }
+    Ok(found)
+}
+
+async fn describe(site: &Site, record: &Record) -> Result<Pending, ReorderError> {
+    Ok(Pending {
+        namespace: site.namespace.clone(),
+        phase: record.phase,
+        by: record.by(site)?.to_string(),
+        worker: record.worker.to_string(),
+        alive: record.busy(site).await?.is_some(),
+        writes_blocked: record.blocked,
+    })
+}
+
+/// Carries on from what is recorded; order and definition are those recorded. Stops and fails as
+/// [`crate::apply()`] does.
+pub async fn resume(
+    server: &Server,
+    request: &mut Request,
+    progress: &dyn Progress,
+    stop: impl Future<Output = ()> + Send,
+) -> Result<Reordered, ReorderError> {
+    progress.step(Step::Checking);
+    let (site, mut record) = take_over(server, &request.namespace).await?;
+    let resumed_from = Some(record.phase.name().to_owned());
+    let by = record.by(&site)?;
+    if carry_swap_on(&site, &record).await? {
+        undo::finish(&site, &record).await?;
+        return Ok(Reordered {
+            by: by.to_string(),
+            documents: record.documents.cast_unsigned(),
+            bytes: record.bytes.cast_unsigned(),
+            resumed_from,
+            ..Reordered::default()
+        });
+    }
+    let definition = record.definition(&site)?;
+    if record.phase > Phase::Copying && !usable(&site, &record).await? {
+        record.phase = Phase::Copying;
+    }
+    if record.phase == Phase::Swapping {
+        // Writers went on since; what they wrote is brought over first.
+        indexes::let_nothing_expire(&site, &definition).await?;
+        record.phase = Phase::Indexed;
+    }
+    record.save(&site).await?;
+    let (mut job, writers) = job(site, record, definition, by, request, progress);
+    job.done.resumed_from = resumed_from;
+    drive(job, writers, stop).await
+}
+
+/// Removes the copy and what is recorded; never touches the original.
+pub async fn rollback(
+    server: &Server,
+    namespace: &Namespace,
+    progress: &dyn Progress,
+) -> Result<RolledBack, ReorderError> {
+    progress.step(Step::RollingBack);
+    let (site, record) = take_over(server, namespace).await?;
+    undo::undo(&site, &record).await
+}
+
+async fn take_over(server: &Server, namespace: &Namespace) -> Result<(Site, Record), ReorderError> {
+    let site = Site::open(server, namespace).await?;
+    let record = Record::read(&site).await?;
+    let mut record = record.ok_or_else(|| ReorderError::NothingPending {
+        namespace: namespace.to_string(),
+    })?;
+    record.take_over(&site).await?;
+    if record.blocked {
+        unblock(server).await?;
+        record.blocked = false;
+        record.save(&site).await?;
+    }
+    Ok((site, record))
+}
+
+/// Brings a swap to its end that the server began. Returns whether it has taken place.
+async fn carry_swap_on(site: &Site, record: &Record) -> Result<bool, ReorderError> {
+    if record.phase != Phase::Swapping {
+        return Ok(false);
+    }
+    if undo::is_swapped(site, record).await? {
+        return Ok(true);
+    }
+    let target = site.identity(site.target_name()).await?;
+    let copy = site.identity(site.copy_name()).await?;
+    let gone = target.is_none() || target == record.copy;
+    if gone && copy.is_some() && copy == record.copy {
+        swap::rename(site, record).await?;
+        return Ok(true);
+    }
+    if target.as_ref() != Some(&record.original) {
+        return Err(site.refused(format!(
+            "neither the original nor its copy is where it was left; look at {} and {}.{STATE}",
+            site.copy_namespace(),
+            site.database()
+        )));
+    }
+    Ok(false)
+}
+
+/// Is the copy the one recorded, and the original defined as it was?
+async fn usable(site: &Site, record: &Record) -> Result<bool, ReorderError> {
+    let copy = site.identity(site.copy_name()).await?;
+    if copy.is_none() || copy != record.copy {
+        return Ok(false);
+    }
+    let now = crate::Definition::of(site, site.target_name()).await?;
+    Ok(now.identity == record.original && indexes::same(&now, &record.definition(site)?))
+}

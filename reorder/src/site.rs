@@ -1,0 +1,182 @@
+//! The collections that a reordering works on, and how they are read and written.
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::Collection;
+use mongodb::options::{
+    Acknowledgment, CollectionOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
+};
+use seekscope_server::{Namespace, Server};
+
+use crate::ReorderError;
+use crate::replies::{first_batch, says};
+
+/// The collection of records, in the database of the collections they are about.
+pub(crate) const STATE: &str = "seekscope_reorder";
+/// What the name of a copy begins with.
+const COPY_PREFIX: &str = "seekscope_reorder.";
+
+/// A collection on a server, with the names that belong to its reordering.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    pub(crate) server: Server,
+    pub(crate) namespace: Namespace,
+    copy: Namespace,
+    /// Member of a replica set? Then reads see only what no failover takes back.
+    pub(crate) replica_set: bool,
+    /// Through mongos?
+    pub(crate) router: bool,
+}
+
+impl Site {
+    /// Asks the server what it is.
+    pub(crate) async fn open(server: &Server, namespace: &Namespace) -> Result<Self, ReorderError> {
+        let refused = |why: String| ReorderError::Refused {
+            namespace: namespace.to_string(),
+            why,
+        };
+        if namespace.collection() == STATE || namespace.collection().starts_with(COPY_PREFIX) {
+            return Err(refused("it is one of seekscope's own".into()));
+        }
+        let copy = format!("{COPY_PREFIX}{}", namespace.collection());
+        let copy = Namespace::new(namespace.database(), &copy)
+            .map_err(|error| refused(format!("its copy could not be named: {error}")))?;
+        let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
+        Ok(Self {
+            server: server.clone(),
+            namespace: namespace.clone(),
+            copy,
+            replica_set: hello.contains_key("setName"),
+            router: says(&hello, "msg", "isdbgrid"),
+        })
+    }
+
+    pub(crate) fn database(&self) -> &str {
+        self.namespace.database()
+    }
+
+    /// Name of the original.
+    pub(crate) fn target_name(&self) -> &str {
+        self.namespace.collection()
+    }
+
+    pub(crate) fn copy_name(&self) -> &str {
+        self.copy.collection()
+    }
+
+    pub(crate) fn copy_namespace(&self) -> &Namespace {
+        &self.copy
+    }
+
+    /// The original, for reading.
+    pub(crate) fn target(&self) -> Collection<RawDocumentBuf> {
+        self.collection(self.target_name())
+    }
+
+    pub(crate) fn copy(&self) -> Collection<RawDocumentBuf> {
+        self.collection(self.copy_name())
+    }
+
+    /// Writes are acknowledged by one member: before they are relied on, a record is written that a
+    /// majority acknowledges, and everything before it in the log is then safe too.
+    fn collection(&self, name: &str) -> Collection<RawDocumentBuf> {
+        let concern = if self.replica_set || self.router {
+            ReadConcern::majority()
+        } else {
+            ReadConcern::local()
+        };
+        let options = CollectionOptions::builder()
+            .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+            .read_concern(concern)
+            .write_concern(WriteConcern::builder().w(Acknowledgment::Nodes(1)).build())
+            .build();
+        self.server
+            .database(self.database())
+            .collection_with_options(name, options)
+    }
+
+    /// Records; a write to them returns when it cannot be lost any more.
+    pub(crate) fn records(&self) -> Collection<Document> {
+        records(&self.server, self.database())
+    }
+
+    /// Runs a command on the database.
+    pub(crate) async fn command(&self, command: Document) -> Result<Document, ReorderError> {
+        Ok(self.server.command(self.database(), command).await?)
+    }
+
+    pub(crate) fn failed(&self, command: &str, error: &mongodb::error::Error) -> ReorderError {
+        self.server.error(command, error).into()
+    }
+
+    pub(crate) fn aborted(&self, why: impl Into<String>) -> ReorderError {
+        ReorderError::Aborted {
+            namespace: self.namespace.to_string(),
+            why: why.into(),
+        }
+    }
+
+    pub(crate) fn refused(&self, why: impl Into<String>) -> ReorderError {
+        ReorderError::Refused {
+            namespace: self.namespace.to_string(),
+            why: why.into(),
+        }
+    }
+
+    /// What `listCollections` says of a collection; `None` where there is none of that name.
+    pub(crate) async fn listed(&self, name: &str) -> Result<Option<Document>, ReorderError> {
+        let command = doc! { "listCollections": 1, "filter": { "name": name } };
+        let reply = self.command(command).await?;
+        let found = first_batch(&reply).find(|c| says(c, "name", name));
+        Ok(found.cloned())
+    }
+
+    /// What tells a collection from another one that is given its name later; it goes with the
+    /// collection when that is renamed. The UUID, or on servers before 3.6 the name of the table.
+    pub(crate) async fn identity(&self, name: &str) -> Result<Option<String>, ReorderError> {
+        let Some(listed) = self.listed(name).await? else {
+            return Ok(None);
+        };
+        let uuid = listed.get_document("info").ok().and_then(|i| i.get("uuid"));
+        if let Some(Bson::Binary(uuid)) = uuid {
+            let hex = uuid.bytes.iter().map(|byte| format!("{byte:02x}"));
+            return Ok(Some(hex.collect()));
+        }
+        let stats = self.command(doc! { "collStats": name }).await?;
+        let table = stats
+            .get_document("wiredTiger")
+            .and_then(|w| w.get_str("uri"));
+        match table {
+            Ok(table) => Ok(Some(table.to_owned())),
+            Err(_) => Err(self.refused("the server gives its collections no identity")),
+        }
+    }
+
+    /// Documents by the server's own count.
+    pub(crate) async fn count(&self, name: &str) -> Result<u64, ReorderError> {
+        Ok(self.server.count(self.database(), name).await?)
+    }
+
+    /// The original is still the collection that it was at the start.
+    pub(crate) async fn check_target(&self, identity: &str) -> Result<(), ReorderError> {
+        match self.identity(self.target_name()).await? {
+            Some(found) if found == identity => Ok(()),
+            Some(_) => Err(self.aborted("somebody put another collection in its place")),
+            None => Err(self.aborted("somebody dropped or renamed it")),
+        }
+    }
+}
+
+/// Records of a database.
+pub(crate) fn records(server: &Server, database: &str) -> Collection<Document> {
+    let concern = WriteConcern::builder()
+        .w(Acknowledgment::Majority)
+        .journal(true)
+        .build();
+    let options = CollectionOptions::builder()
+        .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
+        .write_concern(concern)
+        .build();
+    server
+        .database(database)
+        .collection_with_options(STATE, options)
+}

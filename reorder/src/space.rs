@@ -1,0 +1,91 @@
+//! Room on the server's disk for a second copy of the collection.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bson::{Bson, doc};
+use seekscope_server::ProcFs;
+
+use crate::ReorderError;
+use crate::site::Site;
+
+/// Of what the original takes: new files grow in steps, and the log has its part.
+const MARGIN: f64 = 1.2;
+/// Left free while the copy grows, bytes: a server whose disk is full dies.
+const RESERVE_BYTES: u64 = 256 << 20;
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Bytes that a copy with its indexes may need.
+pub(crate) async fn needed(site: &Site) -> Result<u64, ReorderError> {
+    let stats = site
+        .command(doc! { "collStats": site.target_name() })
+        .await?;
+    let bytes = number(stats.get("storageSize")) + number(stats.get("totalIndexSize"));
+    Ok(rounded(bytes * MARGIN))
+}
+
+/// Is there room, as far as that is known?
+pub(crate) async fn check(site: &Site) -> Result<(), ReorderError> {
+    let needed_bytes = needed(site).await?.saturating_add(RESERVE_BYTES);
+    match free(site, data_folder(site).await.as_deref()).await {
+        Some(free_bytes) if free_bytes < needed_bytes => Err(ReorderError::NoSpace {
+            free_bytes,
+            needed_bytes,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Never returns while there is room.
+pub(crate) async fn watch(site: &Site) -> ReorderError {
+    let folder = data_folder(site).await;
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        if let Some(free_bytes) = free(site, folder.as_deref()).await
+            && free_bytes < RESERVE_BYTES
+        {
+            return ReorderError::NoSpace {
+                free_bytes,
+                needed_bytes: RESERVE_BYTES,
+            };
+        }
+    }
+}
+
+/// Bytes free where the server keeps its data: by the file system of this host, else by the server's
+/// word (since 3.6), which costs it a look at every collection. `None` where neither is known.
+async fn free(site: &Site, folder: Option<&Path>) -> Option<u64> {
+    if let Some(found) = folder.and_then(|folder| rustix::fs::statvfs(folder).ok()) {
+        return Some(found.f_bavail.saturating_mul(found.f_frsize));
+    }
+    let stats = site.command(doc! { "dbStats": 1 }).await.ok()?;
+    let (total, used) = (
+        number(stats.get("fsTotalSize")),
+        number(stats.get("fsUsedSize")),
+    );
+    (total > 0.0).then(|| rounded(total - used))
+}
+
+/// The server's, where it is on this host.
+async fn data_folder(site: &Site) -> Option<PathBuf> {
+    let facts = site.server.facts(&ProcFs::host()).await.target;
+    facts.pid.and(facts.dbpath).map(PathBuf::from)
+}
+
+fn number(value: Option<&Bson>) -> f64 {
+    match value {
+        Some(Bson::Int32(n)) => f64::from(*n),
+        Some(Bson::Int64(n)) => *n as f64,
+        Some(Bson::Double(n)) => *n,
+        _ => 0.0,
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates"
+)]
+fn rounded(bytes: f64) -> u64 {
+    bytes as u64
+}

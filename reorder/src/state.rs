@@ -1,0 +1,319 @@
+//! What is written down on the server before each step takes effect: one record for each reordering.
+
+use bson::spec::BinarySubtype;
+use bson::{Binary, DateTime, Document, doc};
+use mongodb::change_stream::event::ResumeToken;
+use mongodb::error::{ErrorKind, WriteFailure};
+use seekscope_server::Server;
+use serde::{Deserialize, Serialize};
+
+use crate::checksum::Checksum;
+use crate::site::{STATE, Site};
+use crate::worker::Worker;
+use crate::writes::WriteCounts;
+use crate::{By, Definition, ReorderError};
+
+/// A worker that cannot be seen and was not heard of for so long is taken for dead.
+const SILENCE_MAX_S: i64 = 30;
+const DUPLICATE_KEY: i32 = 11_000;
+
+/// How far a reordering has come, as recorded. A phase is recorded when everything before it is done
+/// and durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The copy is incomplete; it is made anew on resume.
+    Copying,
+    /// All documents are in the copy.
+    Copied,
+    /// The copy holds what was read, and has its indexes.
+    Indexed,
+    /// The copy took the original's name, or is about to.
+    Swapping,
+}
+
+impl Phase {
+    /// As it is recorded.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::Copied => "copied",
+            Self::Indexed => "indexed",
+            Self::Swapping => "swapping",
+        }
+    }
+}
+
+/// A document of the collection [`STATE`].
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The original.
+    #[serde(rename = "_id")]
+    pub(crate) collection: String,
+    pub(crate) phase: Phase,
+    pub(crate) worker: Worker,
+    /// By the server's clock.
+    pub(crate) heartbeat: DateTime,
+    pub(crate) started: DateTime,
+    /// Key pattern and name of the index that gives the order; `None` for that of record ids.
+    pub(crate) by: Option<Packed>,
+    /// [`Site::identity`] of the original, and of the copy once that is made.
+    pub(crate) original: String,
+    pub(crate) copy: Option<String>,
+    pub(crate) options: Packed,
+    pub(crate) indexes: Vec<Packed>,
+    /// Drawn for the sums of documents.
+    pub(crate) seed: i64,
+    pub(crate) documents: i64,
+    pub(crate) bytes: i64,
+    /// Sum of what was read, as 32 hexadecimal digits.
+    pub(crate) sum: String,
+    /// Every change before this place of the change stream is in the copy.
+    pub(crate) token: Option<ResumeToken>,
+    /// Where there is no stream: how often the original had been written to when the copy began.
+    pub(crate) writes: Option<WriteCounts>,
+    /// The server was told to refuse writes.
+    pub(crate) blocked: bool,
+}
+
+/// A document as bytes. Servers before 5.0 store no field names that begin with a dollar, as those of
+/// validators do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Packed(Binary);
+
+impl Packed {
+    pub(crate) fn new(document: &Document) -> Result<Self, bson::error::Error> {
+        Ok(Self(Binary {
+            subtype: BinarySubtype::Generic,
+            bytes: document.to_vec()?,
+        }))
+    }
+
+    pub(crate) fn document(&self) -> Result<Document, bson::error::Error> {
+        Document::from_reader(self.0.bytes.as_slice())
+    }
+}
+
+impl Record {
+    /// One that begins.
+    pub(crate) fn new(
+        site: &Site,
+        by: &By,
+        definition: &Definition,
+        worker: Worker,
+    ) -> Result<Self, ReorderError> {
+        let odd = |error: bson::error::Error| site.refused(error.to_string());
+        let [a, b, c, d, e, f, g, h, ..] = bson::Uuid::new().bytes();
+        Ok(Self {
+            collection: site.target_name().into(),
+            phase: Phase::Copying,
+            worker,
+            heartbeat: DateTime::now(),
+            started: DateTime::now(),
+            by: match by {
+                By::Natural => None,
+                By::Index(keys) => Some(Packed::new(keys).map_err(odd)?),
+            },
+            original: definition.identity.clone(),
+            copy: None,
+            options: Packed::new(&definition.options).map_err(odd)?,
+            indexes: definition
+                .indexes
+                .iter()
+                .map(|index| Packed::new(index).map_err(odd))
+                .collect::<Result<_, _>>()?,
+            seed: i64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            documents: 0,
+            bytes: 0,
+            sum: String::new(),
+            token: None,
+            writes: None,
+            blocked: false,
+        })
+    }
+
+    pub(crate) fn by(&self, site: &Site) -> Result<By, ReorderError> {
+        Ok(match &self.by {
+            None => By::Natural,
+            Some(keys) => By::Index(
+                keys.document()
+                    .map_err(|e| odd_record(site, &e.to_string()))?,
+            ),
+        })
+    }
+
+    pub(crate) fn definition(&self, site: &Site) -> Result<Definition, ReorderError> {
+        let odd = |e: bson::error::Error| odd_record(site, &e.to_string());
+        let indexes = self.indexes.iter().map(|i| i.document().map_err(odd));
+        Ok(Definition {
+            namespace: site.namespace.clone(),
+            identity: self.original.clone(),
+            options: self.options.document().map_err(odd)?,
+            indexes: indexes.collect::<Result<_, _>>()?,
+            obstacle: None,
+        })
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed.cast_unsigned()
+    }
+
+    /// The sum of what was read.
+    pub(crate) fn checksum(&self, site: &Site) -> Result<Checksum, ReorderError> {
+        let sum = u128::from_str_radix(&self.sum, 16);
+        Ok(Checksum {
+            seed: self.seed(),
+            documents: self.documents.cast_unsigned(),
+            bytes: self.bytes.cast_unsigned(),
+            sum: sum.map_err(|e| odd_record(site, &e.to_string()))?,
+        })
+    }
+
+    pub(crate) fn set_checksum(&mut self, checksum: &Checksum) {
+        self.documents = checksum.documents.cast_signed();
+        self.bytes = checksum.bytes.cast_signed();
+        self.sum = format!("{:032x}", checksum.sum);
+    }
+
+    /// Reads the record of a collection.
+    pub(crate) async fn read(site: &Site) -> Result<Option<Self>, ReorderError> {
+        let found = site
+            .records()
+            .find_one(doc! { "_id": site.target_name() })
+            .await;
+        let found = found.map_err(|e| site.failed("find", &e))?;
+        found
+            .map(|document| Self::parse(site, document))
+            .transpose()
+    }
+
+    pub(crate) fn parse(site: &Site, document: Document) -> Result<Self, ReorderError> {
+        bson::deserialize_from_document(document).map_err(|e| odd_record(site, &e.to_string()))
+    }
+
+    fn to_document(&self, site: &Site) -> Result<Document, ReorderError> {
+        bson::serialize_to_document(self).map_err(|e| odd_record(site, &e.to_string()))
+    }
+
+    /// Writes the first record of a collection.
+    pub(crate) async fn insert(&mut self, site: &Site) -> Result<(), ReorderError> {
+        self.heartbeat = server_time(&site.server).await?;
+        let document = self.to_document(site)?;
+        match site.records().insert_one(document).await {
+            Ok(_) => Ok(()),
+            Err(error) if is_duplicate(&error) => Err(ReorderError::Unfinished {
+                namespace: site.namespace.to_string(),
+            }),
+            Err(error) => Err(site.failed("insert", &error)),
+        }
+    }
+
+    /// Writes the record over the earlier one, which must be of the same worker.
+    pub(crate) async fn save(&self, site: &Site) -> Result<(), ReorderError> {
+        self.replace(site, self.worker.token).await
+    }
+
+    /// Makes this process the worker, in place of a dead one.
+    pub(crate) async fn take_over(&mut self, site: &Site) -> Result<(), ReorderError> {
+        if let Some(busy) = self.busy(site).await? {
+            return Err(busy);
+        }
+        let before = self.worker.token;
+        self.worker = Worker::this();
+        self.replace(site, before).await
+    }
+
+    async fn replace(&self, site: &Site, worker: bson::oid::ObjectId) -> Result<(), ReorderError> {
+        let mut set = self.to_document(site)?;
+        set.remove("_id");
+        set.remove("heartbeat");
+        let update = doc! { "$set": set, "$currentDate": { "heartbeat": true } };
+        let filter = doc! { "_id": &self.collection, "worker.token": worker };
+        let replaced = site.records().update_one(filter, update).await;
+        let replaced = replaced.map_err(|e| site.failed("update", &e))?;
+        if replaced.matched_count == 1 {
+            Ok(())
+        } else {
+            Err(taken_over(site))
+        }
+    }
+
+    /// Tells the server that the worker lives.
+    pub(crate) async fn beat(site: &Site, worker: &Worker) -> Result<(), ReorderError> {
+        let filter = doc! { "_id": site.target_name(), "worker.token": worker.token };
+        let update = doc! { "$currentDate": { "heartbeat": true } };
+        let beaten = site.records().update_one(filter, update).await;
+        match beaten.map_err(|e| site.failed("update", &e))?.matched_count {
+            1 => Ok(()),
+            _ => Err(taken_over(site)),
+        }
+    }
+
+    /// The error that says who is at work on it; `None` where nobody is any more.
+    pub(crate) async fn busy(&self, site: &Site) -> Result<Option<ReorderError>, ReorderError> {
+        let silent_ms =
+            server_time(&site.server).await?.timestamp_millis() - self.heartbeat.timestamp_millis();
+        let silent_s = (silent_ms / 1000).max(0);
+        if !self.worker.is_alive().unwrap_or(silent_s < SILENCE_MAX_S) {
+            return Ok(None);
+        }
+        Ok(Some(ReorderError::Busy {
+            namespace: site.namespace.to_string(),
+            worker: self.worker.to_string(),
+            age_s: silent_s.cast_unsigned(),
+        }))
+    }
+
+    /// Removes the record; with the last one the collection of records goes as a whole, so that no crash
+    /// leaves it behind empty.
+    pub(crate) async fn remove(&self, site: &Site) -> Result<(), ReorderError> {
+        let records = site.records();
+        let name = &self.collection;
+        let others = doc! { "$nor": [{ "_id": name }, { "barrier_of": name }] };
+        let other = records.find_one(others).await;
+        if other.map_err(|e| site.failed("find", &e))?.is_none() {
+            return records.drop().await.map_err(|e| site.failed("drop", &e));
+        }
+        let marks = doc! { "barrier_of": name };
+        let removed = records.delete_many(marks).await;
+        removed.map_err(|e| site.failed("delete", &e))?;
+        let own = doc! { "_id": name, "worker.token": self.worker.token };
+        let removed = records.delete_one(own).await;
+        removed.map(|_| ()).map_err(|e| site.failed("delete", &e))
+    }
+}
+
+/// The server's clock.
+async fn server_time(server: &Server) -> Result<DateTime, ReorderError> {
+    let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
+    Ok(hello
+        .get_datetime("localTime")
+        .copied()
+        .unwrap_or_else(|_| DateTime::now()))
+}
+
+fn odd_record(site: &Site, why: &str) -> ReorderError {
+    site.refused(format!(
+        "its record in {}.{STATE} is not what this seekscope writes ({why}); \
+         use the version that began",
+        site.database()
+    ))
+}
+
+fn taken_over(site: &Site) -> ReorderError {
+    site.aborted("another seekscope took over or rolled it back")
+}
+
+pub(crate) fn is_duplicate(error: &mongodb::error::Error) -> bool {
+    match error.kind.as_ref() {
+        ErrorKind::Write(WriteFailure::WriteError(e)) => e.code == DUPLICATE_KEY,
+        ErrorKind::InsertMany(e) => {
+            e.write_concern_error.is_none()
+                && e.write_errors.as_ref().is_some_and(|errors| {
+                    !errors.is_empty() && errors.iter().all(|e| e.code == DUPLICATE_KEY)
+                })
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,94 @@
+//! The copy takes the original's name. Once begun this is not given up, but brought to its end.
+
+use std::time::Duration;
+
+use bson::{Bson, doc};
+
+use crate::follow::{Follower, Seen};
+use crate::job::{Job, Watch};
+use crate::site::Site;
+use crate::state::Record;
+use crate::{Phase, ReorderError, Step, undo};
+
+/// Keys that an error shows.
+const KEYS_SHOWN: usize = 10;
+/// Whether a rename whose answer was lost has taken place is asked so often.
+const ATTEMPTS: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(500);
+
+impl Job<'_> {
+    /// Renames the copy over the original. Writers are stopped, and the two are equal.
+    pub(crate) async fn swap(&mut self, watch: &Watch) -> Result<(), ReorderError> {
+        self.progress.step(Step::Swapping);
+        let before = match watch {
+            Watch::Stream(follower, _) => Some(follower.seen()),
+            Watch::Counters => None,
+        };
+        self.reach(Phase::Swapping).await?;
+        if let Err(error) = self.last_look(watch, before.as_ref()).await {
+            // What is recorded must not look as if the server might have begun to rename.
+            self.reach(Phase::Indexed).await?;
+            return Err(error);
+        }
+        rename(&self.site, &self.record).await?;
+        self.progress.step(Step::CleaningUp);
+        let lost = match (watch, before) {
+            (Watch::Stream(follower, _), Some(before)) => lost(&self.site, follower, &before).await,
+            _ => Ok(()),
+        };
+        undo::finish(&self.site, &self.record).await?;
+        self.record.blocked = false;
+        lost
+    }
+
+    /// Nothing came since, and the original is the one it was.
+    async fn last_look(&self, watch: &Watch, before: Option<&Seen>) -> Result<(), ReorderError> {
+        if let (Watch::Stream(follower, _), Some(before)) = (watch, before)
+            && follower.barrier(&self.site).await?.changes != before.changes
+        {
+            return Err(self.site.aborted("somebody wrote to it in the last moment"));
+        }
+        self.site.check_target(&self.record.original).await
+    }
+}
+
+/// Renames, and makes sure that it has taken place even if the answer was lost.
+pub(crate) async fn rename(site: &Site, record: &Record) -> Result<(), ReorderError> {
+    let command = doc! {
+        "renameCollection": site.copy_namespace().to_string(),
+        "to": site.namespace.to_string(),
+        "dropTarget": true,
+    };
+    let mut renamed = site.server.command("admin", command).await;
+    for _ in 0..ATTEMPTS {
+        match undo::is_swapped(site, record).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => break,
+            // Only while the server does not answer.
+            Err(error) if renamed.is_ok() => return Err(error),
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+    match std::mem::replace(&mut renamed, Ok(bson::Document::new())) {
+        Err(error) => Err(error.into()),
+        Ok(_) => Err(site.aborted("the server said that it renamed the copy, but it did not")),
+    }
+}
+
+/// Writes that reached the original between the last look at the stream and the rename went with it.
+async fn lost(site: &Site, follower: &Follower, before: &Seen) -> Result<(), ReorderError> {
+    let Some(seen) = follower.until_swapped().await else {
+        return Ok(());
+    };
+    let count = seen.changes - before.changes;
+    if count == 0 {
+        return Ok(());
+    }
+    let keys = follower.keys(before.spooled_bytes, seen.spooled_bytes, KEYS_SHOWN)?;
+    let keys: Vec<String> = keys.iter().map(Bson::to_string).collect();
+    Err(ReorderError::WrittenDuringSwap {
+        namespace: site.namespace.to_string(),
+        count: usize::try_from(count).unwrap_or(usize::MAX),
+        ids: keys.join(", "),
+    })
+}

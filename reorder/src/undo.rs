@@ -1,0 +1,115 @@
+//! Taking back what a reordering has made on the server.
+
+use std::time::Duration;
+
+use bson::{Bson, Document, doc};
+
+use crate::hold::unblock;
+use crate::site::Site;
+use crate::state::Record;
+use crate::{Phase, ReorderError, RolledBack};
+
+/// A write that was under way when its client died may still make the copy anew after it was dropped.
+const SETTLE: Duration = Duration::from_millis(250);
+/// How often the copy is looked for.
+const ATTEMPTS: u32 = 240;
+
+/// Has the copy taken the original's name? While both names are there, it has not, or not to the end.
+pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, ReorderError> {
+    let target = site.identity(site.target_name()).await?;
+    Ok(record.phase == Phase::Swapping
+        && record.copy.is_some()
+        && target == record.copy
+        && site.listed(site.copy_name()).await?.is_none())
+}
+
+/// Removes the copy and the record, which must be this worker's.
+pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, ReorderError> {
+    match Record::read(site).await? {
+        Some(found) if found.worker.token == record.worker.token => {}
+        Some(_) => return Err(site.aborted("another seekscope works on it now")),
+        None => return Ok(RolledBack::Original),
+    }
+    if is_swapped(site, record).await? {
+        finish(site, record).await?;
+        return Ok(RolledBack::AlreadySwapped);
+    }
+    let target = site.identity(site.target_name()).await?;
+    if record.phase == Phase::Swapping && target.as_ref() != Some(&record.original) {
+        return Err(site.refused(
+            "the original is gone, since the server was interrupted while it swapped; the copy was \
+             verified: use --resume",
+        ));
+    }
+    drop_copy(site, record).await?;
+    finish(site, record).await?;
+    Ok(RolledBack::Original)
+}
+
+/// Nothing is left to be done: writers may write, and nothing is recorded any more.
+pub(crate) async fn finish(site: &Site, record: &Record) -> Result<(), ReorderError> {
+    if record.blocked {
+        unblock(&site.server).await?;
+    }
+    record.remove(site).await
+}
+
+/// Drops the copy, if there is one, and sees to it that it stays away.
+pub(crate) async fn drop_copy(site: &Site, record: &Record) -> Result<(), ReorderError> {
+    let mut absent = 0;
+    for _ in 0..ATTEMPTS {
+        let Some(found) = site.identity(site.copy_name()).await? else {
+            if absent == 1 && !writes_under_way(site).await {
+                return Ok(());
+            }
+            absent = 1;
+            tokio::time::sleep(SETTLE).await;
+            continue;
+        };
+        if absent == 0 && record.copy.as_ref().is_some_and(|copy| *copy != found) {
+            return Err(site.refused(format!(
+                "{} is not the copy that was made; look at it, and drop it yourself",
+                site.copy_namespace()
+            )));
+        }
+        absent = 0;
+        let dropped = site.copy().drop().await;
+        if let Err(error) = dropped.map_err(|e| site.failed("drop", &e)) {
+            // Before 4.4 an index that is being built must come to its end.
+            if !error.to_string().contains("BackgroundOperationInProgress") {
+                return Err(error);
+            }
+            tokio::time::sleep(SETTLE).await;
+        }
+    }
+    Err(site.aborted(format!("{} cannot be dropped", site.copy_namespace())))
+}
+
+/// Does the server still work on inserts into the copy, as far as it tells?
+async fn writes_under_way(site: &Site) -> bool {
+    let reply = site.server.command("admin", doc! { "currentOp": 1 }).await;
+    let operations = reply.ok().and_then(|r| r.get_array("inprog").cloned().ok());
+    operations.into_iter().flatten().any(|operation| {
+        let command = operation
+            .as_document()
+            .and_then(|o| o.get_document("command").ok());
+        command.is_some_and(|c: &Document| {
+            c.get("insert").and_then(Bson::as_str) == Some(site.copy_name())
+        })
+    })
+}
+
+/// Names of databases.
+pub(crate) async fn databases(
+    server: &seekscope_server::Server,
+) -> Result<Vec<String>, ReorderError> {
+    let reply = server
+        .command("admin", doc! { "listDatabases": 1, "nameOnly": true })
+        .await?;
+    let databases = reply
+        .get_array("databases")
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let name = |d: &Bson| d.as_document()?.get_str("name").ok().map(str::to_owned);
+    Ok(databases.iter().filter_map(name).collect())
+}

@@ -1,0 +1,215 @@
+//! Dropped at any step, as if killed: resumed or rolled back, nothing is lost and nothing left behind.
+
+use bson::{RawDocumentBuf, doc};
+use seekscope_reorder::{
+    By, Phase, ReorderError, RolledBack, Step, Writers, apply, pending, resume, rollback,
+};
+
+use crate::support::{Act, Bed, namespace, never};
+
+const STEPS: [Step; 7] = [
+    Step::Copying,
+    Step::Verifying,
+    Step::BuildingIndexes,
+    Step::CatchingUp,
+    Step::LastMoment,
+    Step::Swapping,
+    Step::CleaningUp,
+];
+
+async fn filled(bed: &Bed) -> Vec<RawDocumentBuf> {
+    let documents =
+        (0..3000).map(|i| doc! { "_id": i, "a": (i * 7919) % 3000, "t": "x".repeat(300) });
+    bed.collection("c").insert_many(documents).await.unwrap();
+    bed.run(
+        doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "a" },
+        { "key": { "at": 1 }, "name": "ttl", "expireAfterSeconds": 3600 }] },
+    )
+    .await;
+    bed.scan("c").await
+}
+
+/// Reorders until a step begins, and is then no more.
+async fn interrupt(bed: &Bed, step: Step) -> bool {
+    let mut request = bed.request("c", By::Index(doc! { "a": 1 }), Writers::Quiesced);
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    let act = Act::at(step, async move {
+        sender.send(()).unwrap();
+    });
+    tokio::select! {
+        biased;
+        _ = receiver => true,
+        done = apply(&bed.server, &mut request, &act, never()) => {
+            done.unwrap();
+            false
+        }
+    }
+}
+
+fn sorted(mut documents: Vec<RawDocumentBuf>) -> Vec<RawDocumentBuf> {
+    documents.sort_by_key(|d| d.get_i32("_id").unwrap());
+    documents
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resumed_from_any_step() {
+    for replica_set in [true, false] {
+        for step in STEPS {
+            let bed = if replica_set {
+                Bed::replica_set().await
+            } else {
+                Bed::standalone().await
+            };
+            let before = filled(&bed).await;
+            let definition = bed.definition("c").await;
+            if !interrupt(&bed, step).await {
+                continue; // The step has no part in it.
+            }
+            let found = pending(&bed.server, None).await.unwrap();
+            if found.is_empty() && step == Step::CleaningUp {
+                assert_eq!(bed.names().await, ["c"]);
+                continue;
+            }
+            assert!(found.len() == 1 && !found[0].alive, "{step}: {found:?}");
+            let mut expected = before;
+            if replica_set && step < Step::CleaningUp {
+                // Writers went on: this is to be found afterwards.
+                let all = bed.collection("c");
+                all.delete_one(doc! { "_id": 0 }).await.unwrap();
+                all.insert_one(doc! { "_id": 5000, "a": 5000 })
+                    .await
+                    .unwrap();
+                expected = bed.scan("c").await;
+            }
+            let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+            let again = apply(&bed.server, &mut request, &(), never())
+                .await
+                .unwrap_err();
+            assert!(
+                matches!(again, ReorderError::Unfinished { .. }),
+                "{step}: {again}"
+            );
+            let done = resume(&bed.server, &mut request, &(), never())
+                .await
+                .unwrap();
+            assert_eq!(
+                done.resumed_from.as_deref(),
+                Some(found[0].phase.name()),
+                "{step}"
+            );
+            let after = bed.scan("c").await;
+            let order: Vec<i32> = after.iter().map(|d| d.get_i32("a").unwrap()).collect();
+            assert!(order.is_sorted(), "{step}");
+            assert!(sorted(after) == sorted(expected), "{step}");
+            assert_eq!(bed.names().await, ["c"], "{step}");
+            let reordered = bed.definition("c").await;
+            assert_eq!(
+                (&reordered.0, &reordered.1),
+                (&definition.0, &definition.1),
+                "{step}"
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rolled_back_from_any_step() {
+    for step in STEPS {
+        let bed = Bed::replica_set().await;
+        let before = filled(&bed).await;
+        let definition = bed.definition("c").await;
+        assert!(interrupt(&bed, step).await, "{step}");
+        let found = pending(&bed.server, Some(&namespace("c"))).await.unwrap();
+        if found.is_empty() && step == Step::CleaningUp {
+            // The last command was under way and has done its work.
+            assert_eq!(bed.names().await, ["c"]);
+            continue;
+        }
+        let phase = found[0].phase;
+        let rolled_back = rollback(&bed.server, &namespace("c"), &()).await.unwrap();
+        assert_eq!(bed.names().await, ["c"], "{step}");
+        if step == Step::CleaningUp {
+            assert_eq!(
+                (rolled_back, phase),
+                (RolledBack::AlreadySwapped, Phase::Swapping)
+            );
+            assert!(sorted(bed.scan("c").await) == sorted(before));
+        } else {
+            assert_eq!(rolled_back, RolledBack::Original, "{step}");
+            assert!(bed.scan("c").await == before, "{step}");
+            assert_eq!(bed.definition("c").await, definition, "{step}");
+        }
+        let none = rollback(&bed.server, &namespace("c"), &())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(none, ReorderError::NothingPending { .. }),
+            "{none}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_verified_copy_takes_the_place_of_a_lost_original() {
+    let bed = Bed::replica_set().await;
+    let before = filled(&bed).await;
+    assert!(interrupt(&bed, Step::CleaningUp).await);
+    // A server that does not rename in one piece may die between the two halves.
+    bed.server
+        .command(
+            "admin",
+            doc! { "renameCollection": "d.c", "to": "d.seekscope_reorder.c" },
+        )
+        .await
+        .unwrap();
+    let refused = rollback(&bed.server, &namespace("c"), &())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, ReorderError::Refused { .. }), "{refused}");
+    let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+    resume(&bed.server, &mut request, &(), never())
+        .await
+        .unwrap();
+    assert!(sorted(bed.scan("c").await) == sorted(before));
+    assert_eq!(bed.names().await, ["c"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stopped_on_request_it_rolls_back() {
+    for step in STEPS {
+        let bed = Bed::replica_set().await;
+        let before = filled(&bed).await;
+        let (sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        let act = Act::at(step, async move {
+            let _ = sender.send(());
+        });
+        let stop = async move {
+            receiver.await.unwrap();
+        };
+        let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+        let outcome = apply(&bed.server, &mut request, &act, stop).await;
+        assert_eq!(bed.names().await, ["c"], "{step}");
+        assert!(bed.scan("c").await == before, "{step}");
+        // The swap is not stopped any more.
+        match outcome {
+            Err(ReorderError::Stopped) => assert!(step < Step::Swapping),
+            other => assert!(other.is_ok() && step >= Step::Swapping, "{step}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_added_meanwhile_is_not_lost() {
+    let bed = Bed::replica_set().await;
+    filled(&bed).await;
+    assert!(interrupt(&bed, Step::CatchingUp).await);
+    bed.run(doc! { "createIndexes": "c", "indexes": [{ "key": { "t": 1 }, "name": "later" }] })
+        .await;
+    let definition = bed.definition("c").await;
+    let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+    let done = resume(&bed.server, &mut request, &(), never())
+        .await
+        .unwrap();
+    assert_eq!(done.indexes, 3);
+    assert_eq!(bed.definition("c").await.1, definition.1);
+}

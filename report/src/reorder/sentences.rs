@@ -1,0 +1,259 @@
+//! What the figures of a plan and of a reordering mean, in words.
+
+use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::{
+    OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan, ReorderTask,
+    ReorderTime, ReorderVerdict, WriteRate, WritersStop,
+};
+
+use crate::escape::visible;
+use crate::layout::sentences::{file_headline, format_s, hours_text};
+use crate::numbers::{format_number, format_share};
+
+/// Share of sequential steps that a reordering aims at.
+const SEQUENTIAL_AIM: f64 = 0.95;
+
+/// How the collection lies and what that costs.
+pub fn headline(record: &ReorderMeasurement) -> Option<String> {
+    let file = record.before.as_ref()?.files.first()?;
+    file_headline(file)
+}
+
+/// Is it worth it?
+pub fn verdict(plan: &ReorderPlan) -> String {
+    match plan.verdict {
+        ReorderVerdict::Worthwhile => match (&plan.clustering, &plan.scan) {
+            (Some(clustering), _) => format!(
+                "Worth it: a thousand documents in a row of the index lie in {} leaves and would lie in \
+                 {}.",
+                format_number(clustering.leaves_per_1000_now),
+                format_number(clustering.leaves_per_1000_ordered)
+            ),
+            (None, scan) => {
+                let gain_s = scan.as_ref().map_or(0.0, ReorderScan::gain_s);
+                format!(
+                    "Worth it: each cold scan, and each index build, which reads the same leaves in the \
+                     same order, takes {} less.",
+                    format_s(gain_s)
+                )
+            }
+        },
+        ReorderVerdict::LittleGain => "Not worth it: less than a tenth can be gained.".into(),
+        ReorderVerdict::Cached => format!(
+            "Nothing to win as things are: {} of the file is in memory, where order matters little.",
+            plan.cached_share.map_or_else(String::new, format_share)
+        ),
+        ReorderVerdict::Unknown => "What it would gain is not known, for the layout is not.".into(),
+    }
+}
+
+/// How long the order lasts.
+pub fn lasts(writes: Option<&WriteRate>, lasts: Option<&OrderLasts>) -> Option<String> {
+    let (writes, lasts) = (writes?, lasts?);
+    let of = match writes.of_collection {
+        true => "of the collection",
+        false => "of the whole server, which is the most that can be the collection's",
+    };
+    let seen = format!(
+        "In {} the server counted {} updates, {} removes and {} inserts {of}.",
+        format_s(writes.watched_s),
+        format_count(writes.updates),
+        format_count(writes.removes),
+        format_count(writes.inserts)
+    );
+    let (Some(to_0_9), Some(to_0_5)) = (lasts.hours_to_0_9, lasts.hours_to_0_5) else {
+        return Some(format!(
+            "{seen} Without updates and removes the order lasts; watch a busier time, or longer, with \
+             --watch."
+        ));
+    };
+    Some(format!(
+        "{seen} If that goes on and is spread at random, the share of sequential steps falls below 0.9 \
+         after {} and below 0.5 after {}.",
+        hours_text(to_0_9),
+        hours_text(to_0_5)
+    ))
+}
+
+/// What `compact` would do instead.
+pub fn compact(scan: &ReorderScan) -> String {
+    let free = match scan.free_bytes {
+        0 => "nothing is free to be given back".into(),
+        bytes => format!(
+            "it gives back up to {} of {}",
+            format_bytes(bytes),
+            format_bytes(scan.file_bytes)
+        ),
+    };
+    format!(
+        "compact instead: {free}, but moves leaves without ordering them, so a cold scan would still \
+         take {}.",
+        format_s(scan.after_compact_s)
+    )
+}
+
+/// What is blocked, and when; a sentence each.
+pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
+    let mut said = Vec::new();
+    said.push(match blocking.replica_set {
+        true => {
+            "Reads and writes go on while the copy is made; a change stream tells what was written \
+                 meanwhile, and it is brought over."
+                .to_string()
+        }
+        false => "This is no replica set, so writes cannot be followed: nobody may write to the \
+                  collection from beginning to end. A write that is seen stops the swap."
+            .to_string(),
+    });
+    let last_moment = match blocking.writers {
+        WritersStop::Server => {
+            "For the last moment the server refuses writes to all its databases \
+             (setUserWriteBlockMode), usually for a second or less."
+        }
+        WritersStop::Commands => {
+            "For the last moment the writers are stopped by your command and told to go on by the other."
+        }
+        WritersStop::Quiesced => "Nothing is blocked: you said that nobody writes.",
+        WritersStop::Unsettled => {
+            "Writers must be kept out for the last moment, which this server cannot do by itself: name \
+             --quiesced, or --pause-writers and --continue-writers."
+        }
+    };
+    said.push(last_moment.into());
+    said.push(
+        "The rename takes an exclusive lock for a moment; queries under way on the old collection end \
+         with an error and must be sent again."
+            .into(),
+    );
+    said
+}
+
+/// What the steps take.
+pub fn time(time: &ReorderTime) -> String {
+    format!(
+        "about {}: copying {}, checking the copy {}, indexes {}",
+        format_s(time.total_s()),
+        format_s(time.copy_s),
+        format_s(time.check_s),
+        format_s(time.indexes_s)
+    )
+}
+
+/// Said before anything is changed: what will be done and blocked.
+pub fn contract(record: &ReorderMeasurement) -> Vec<String> {
+    let namespace = visible(&record.namespace);
+    let mut said = vec![format!(
+        "Reordering {namespace} by {}: it is copied into a collection beside it, checked, indexed alike, \
+         and renamed into its place. Until then the original is not touched.",
+        visible(&record.by)
+    )];
+    if let Some(plan) = &record.plan {
+        said.extend(blocking(&plan.blocking));
+        if let Some(needed) = &plan.time {
+            said.push(format!("It takes {}.", time(needed)));
+        }
+    }
+    said.push("Ctrl-C undoes what was begun.".into());
+    said
+}
+
+/// What it came to, or what to type.
+pub fn conclusion(record: &ReorderMeasurement) -> Vec<String> {
+    let mut said: Vec<String> = record.recovered.iter().map(|text| visible(text)).collect();
+    let recovers = matches!(record.task, ReorderTask::Resume | ReorderTask::Rollback);
+    if recovers && said.is_empty() {
+        said.push("No reordering is pending: there is nothing to resume or to roll back.".into());
+    }
+    let order = |layout: &Option<seekscope_run::LayoutMeasurement>| {
+        layout.as_ref()?.files.first()?.order.clone()
+    };
+    if let (Some(done), Some(after)) = (&record.done, order(&record.after)) {
+        let shared = record
+            .after
+            .as_ref()
+            .and_then(|layout| layout.files.first()?.namespace.clone())
+            .filter(|name| *name != record.namespace);
+        said.push(match (after.sequential_share >= SEQUENTIAL_AIM, shared) {
+            // An index other than the record ids' order was asked for, but the file is in order anyway.
+            (true, _) => format!(
+                "{} documents are in order now: {} of the steps of a scan are sequential.",
+                format_count(done.documents),
+                format_share(after.sequential_share)
+            ),
+            (false, Some(shared)) => format!(
+                "{} of the steps of a scan are sequential now. The table also holds other collections or \
+                 what the server put there on the way ({}).",
+                format_share(after.sequential_share),
+                visible(&shared)
+            ),
+            (false, None) => format!(
+                "{} of the steps of a scan are sequential now, less than the {} aimed at: writes of \
+                 others, or several eviction threads of the server, came between.",
+                format_share(after.sequential_share),
+                format_share(SEQUENTIAL_AIM)
+            ),
+        });
+    }
+    said
+}
+
+/// What must be known of tables that collections share.
+pub fn shared_table(scan: &ReorderScan) -> Option<String> {
+    scan.shared_table.then(|| {
+        "The table holds other collections too; figures of its layout are of all of them.".into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_why() {
+        let mut plan = ReorderPlan {
+            verdict: ReorderVerdict::Worthwhile,
+            scan: Some(ReorderScan {
+                now_s: 31.0,
+                ordered_s: 2.0,
+                ..ReorderScan::default()
+            }),
+            cached_share: Some(0.99),
+            ..ReorderPlan::default()
+        };
+        assert!(verdict(&plan).contains("29.0 s less"), "{}", verdict(&plan));
+        plan.verdict = ReorderVerdict::Cached;
+        assert!(verdict(&plan).contains("99.0 %"));
+    }
+
+    #[test]
+    fn what_nobody_writes_lasts() {
+        let text =
+            |lasting: OrderLasts| lasts(Some(&WriteRate::default()), Some(&lasting)).unwrap();
+        assert!(text(OrderLasts::default()).contains("the order lasts"));
+        let decaying = text(OrderLasts {
+            hours_to_0_9: Some(2.0),
+            hours_to_0_5: Some(72.0),
+            ..OrderLasts::default()
+        });
+        assert!(
+            decaying.contains("2.00 h") && decaying.contains("3.00 days"),
+            "{decaying}"
+        );
+    }
+
+    #[test]
+    fn a_standalone_server_is_told_apart() {
+        let said = blocking(&ReorderBlocking::default()).join(" ");
+        assert!(said.contains("no replica set") && said.contains("--quiesced"));
+    }
+
+    #[test]
+    fn nothing_pending_is_said() {
+        let record = ReorderMeasurement {
+            task: ReorderTask::Rollback,
+            ..ReorderMeasurement::default()
+        };
+        assert!(conclusion(&record)[0].contains("No reordering is pending"));
+        assert!(conclusion(&ReorderMeasurement::default()).is_empty());
+    }
+}

@@ -1,0 +1,213 @@
+//! A plan, what was done, and the layout before and after, as tables.
+
+use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::{LayoutFile, LayoutMeasurement, ReorderMeasurement, ReorderPlan, Reordered};
+
+use super::sentences;
+use crate::facts::{Fact, fact_table};
+use crate::layout::file_name;
+use crate::layout::sentences::format_s;
+use crate::numbers::{format_mb, format_share};
+use crate::table::{Cell, Table};
+
+/// What the plan knows.
+pub(super) fn plan(plan: &ReorderPlan) -> Table {
+    let scan = plan.scan.as_ref();
+    let mut facts: Vec<Fact> = vec![
+        ("Documents", Some(format_count(plan.documents))),
+        ("Their bytes", Some(format_bytes(plan.data_bytes))),
+        ("Indexes", Some(format_count(plan.indexes))),
+        (
+            "Cold scan now",
+            scan.map(|s| {
+                format!(
+                    "{} (between {} and {})",
+                    format_s(s.now_s),
+                    format_s(s.now_low_s),
+                    format_s(s.now_high_s)
+                )
+            }),
+        ),
+        ("Cold scan in order", scan.map(|s| format_s(s.ordered_s))),
+        (
+            "Saved per scan and index build",
+            scan.map(|s| {
+                format!(
+                    "{} ({})",
+                    format_s(s.gain_s()),
+                    format_share(s.gain_share())
+                )
+            }),
+        ),
+        ("In memory now", plan.cached_share.map(format_share)),
+        ("Room needed", Some(format_bytes(plan.space.needed_bytes))),
+        ("Room free", plan.space.free_bytes.map(format_bytes)),
+        ("Time needed", plan.time.as_ref().map(sentences::time)),
+    ];
+    if let Some(clustering) = &plan.clustering {
+        let leaves = |count: f64| format!("{count:.0} leaves");
+        facts.push((
+            "1000 documents along the index",
+            Some(leaves(clustering.leaves_per_1000_now)),
+        ));
+        facts.push((
+            "The same afterwards",
+            Some(leaves(clustering.leaves_per_1000_ordered)),
+        ));
+    }
+    fact_table("PLAN", facts)
+}
+
+/// What it took.
+pub(super) fn done(done: &Reordered) -> Table {
+    let rate = done.bytes as f64 / done.copy_s.max(1e-9);
+    let mut facts: Vec<Fact> = vec![
+        (
+            "Copied",
+            Some(format!(
+                "{} documents, {}, in {} ({} MB/s)",
+                format_count(done.documents),
+                format_bytes(done.bytes),
+                format_s(done.copy_s),
+                format_mb(rate)
+            )),
+        ),
+        ("Checked in", Some(format_s(done.verify_s))),
+        (
+            "Indexes built",
+            Some(format!(
+                "{} in {}",
+                format_count(done.indexes),
+                format_s(done.index_s)
+            )),
+        ),
+        (
+            "Changes brought over",
+            Some(format!(
+                "{} in {} rounds, {}",
+                format_count(done.applied_changes),
+                format_count(u64::from(done.catch_up_rounds)),
+                format_s(done.catch_up_s)
+            )),
+        ),
+        ("Writers stopped for", Some(format_s(done.blocked_s))),
+        ("Writes were watched by", Some(done.writes_seen_by.clone())),
+    ];
+    if done.pauses > 0 {
+        facts.push((
+            "Pauses for the server's sake",
+            Some(format!(
+                "{}, {} in all",
+                format_count(u64::from(done.pauses)),
+                format_s(done.paused_s)
+            )),
+        ));
+    }
+    fact_table("DONE", facts)
+}
+
+/// Predicted against found: the collection's file, then its indexes.
+pub(super) fn before_and_after(record: &ReorderMeasurement) -> Option<Table> {
+    let after = record.after.as_ref()?;
+    let mut table = Table::new(1, &["LAYOUT", "before", "predicted", "found"]);
+    for (number, now) in after.files.iter().enumerate() {
+        let former = record.before.as_ref().and_then(|b| former(b, now, number));
+        table.group(file_name(now));
+        add_file(&mut table, former, now, number == 0);
+    }
+    table.or_nothing()
+}
+
+/// The same file before: a swap gives the collection and its indexes other files.
+fn former<'a>(
+    before: &'a LayoutMeasurement,
+    now: &LayoutFile,
+    number: usize,
+) -> Option<&'a LayoutFile> {
+    if number == 0 {
+        return before.files.first();
+    }
+    let same = |file: &&LayoutFile| match &now.index {
+        Some(index) => file.index.as_ref() == Some(index),
+        None => file.file == now.file,
+    };
+    before.files.iter().skip(1).find(same)
+}
+
+fn add_file(table: &mut Table, before: Option<&LayoutFile>, now: &LayoutFile, collection: bool) {
+    const NOT_PREDICTED: &str = "";
+    const NOT_MEASURED: &str = "not measured";
+    let share = |file: &LayoutFile| Some(format_share(file.order.as_ref()?.sequential_share));
+    let seeks = |file: &LayoutFile| Some(format_count(file.order.as_ref()?.seeks));
+    let best = |file: &LayoutFile| Some(format_count(file.order.as_ref()?.seeks_best));
+    let scan = |file: &LayoutFile| Some(format_s(file.predicted_scan.as_ref()?.now_s));
+    let ordered = |file: &LayoutFile| Some(format_s(file.predicted_scan.as_ref()?.ordered_s));
+    let bytes = |file: &LayoutFile| Some(format_bytes(file.file_bytes));
+    let used = |file: &LayoutFile| {
+        Some(format_bytes(
+            file.file_bytes - file.free_bytes.min(file.file_bytes),
+        ))
+    };
+    type Figure<'a> = &'a dyn Fn(&LayoutFile) -> Option<String>;
+    let rows: [(&str, Figure<'_>, Option<Figure<'_>>); 4] = [
+        ("  sequential steps", &share, None),
+        ("  seeks of a scan", &seeks, Some(&best)),
+        ("  cold scan", &scan, Some(&ordered)),
+        ("  file", &bytes, collection.then_some(&used)),
+    ];
+    for (name, figure, predicted) in rows {
+        table.row([
+            name.into(),
+            Cell::or(before.and_then(figure), NOT_MEASURED),
+            Cell::or(predicted.and_then(|p| p(before?)), NOT_PREDICTED),
+            Cell::or(figure(now), NOT_MEASURED),
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::ScanOrder;
+
+    use super::*;
+
+    fn layout(share: f64, index_file: &str) -> LayoutMeasurement {
+        let file = |file: &str, index: Option<&str>| LayoutFile {
+            file: file.into(),
+            namespace: Some("shop.orders".into()),
+            index: index.map(String::from),
+            order: Some(ScanOrder {
+                sequential_share: share,
+                ..ScanOrder::default()
+            }),
+            ..LayoutFile::default()
+        };
+        LayoutMeasurement {
+            files: vec![
+                file(&format!("collection-{share}.wt"), None),
+                file(index_file, Some("customer_1")),
+            ],
+            ..LayoutMeasurement::default()
+        }
+    }
+
+    #[test]
+    fn files_are_paired_although_the_swap_renamed_them() {
+        let record = ReorderMeasurement {
+            before: Some(layout(0.11, "index-1.wt")),
+            after: Some(layout(0.98, "index-9.wt")),
+            ..ReorderMeasurement::default()
+        };
+        let table = before_and_after(&record).unwrap();
+        let text = crate::text::table_text(&table, 100);
+        let shares: Vec<&str> = text.lines().filter(|l| l.contains("sequential")).collect();
+        assert_eq!(shares.len(), 2);
+        assert!(
+            shares
+                .iter()
+                .all(|l| l.contains("11.0 %") && l.contains("98.0 %")),
+            "{text}"
+        );
+        assert_eq!(before_and_after(&ReorderMeasurement::default()), None);
+    }
+}

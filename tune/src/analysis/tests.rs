@@ -1,0 +1,104 @@
+use seekscope_stats::SplitMix64;
+
+use super::*;
+use crate::optimiser::{Outcome, Trial};
+use crate::space::{Knob, Range, Scale, Value};
+
+/// Five knobs: `steep` matters most, `choice` and `near` only together, `idle` and `dull` not at all.
+fn analysed() -> Analysis {
+    let unit = || Range::Float {
+        low: 0.0,
+        high: 1.0,
+        scale: Scale::Linear,
+    };
+    let choices = Range::Categorical {
+        choices: vec!["a".into(), "b".into()],
+    };
+    let half = || Value::Float(0.5);
+    let knobs = vec![
+        Knob::new("steep", unit(), Value::Float(0.2)),
+        Knob::new("idle", unit(), half()),
+        Knob::new("choice", choices, Value::Text("a".into())),
+        Knob::new("near", unit(), half()),
+        Knob::new("dull", unit(), half()),
+    ];
+    let space = Space::new(knobs, Vec::new()).unwrap();
+    let mut optimiser = Optimiser::new(space.clone(), &[], Goal::Maximise, 1).unwrap();
+    let (mut history, mut rng) = (History::default(), SplitMix64::new(9));
+    for _ in 0..60 {
+        let point: Vec<f64> = (0..5).map(|_| rng.unit_f64()).collect();
+        let levels = space.levels_at(&point);
+        let together = if levels[2] > 0.5 {
+            levels[3]
+        } else {
+            1.0 - levels[3]
+        };
+        let value = (1.2 * levels[0] + 0.6 * together + 0.02 * rng.normal()).exp();
+        let outcome = Outcome::Measured { value, noise: 1.0 };
+        history.trials.push(Trial {
+            configuration: space.configuration(&levels),
+            outcome,
+        });
+    }
+    optimiser.analyse(&history).unwrap()
+}
+
+#[test]
+fn importance_is_that_of_the_formula() {
+    let importance = analysed().importance(1);
+    let of = |name: &str| importance.knobs.iter().find(|k| k.knob == name).unwrap();
+    // Variances: 1.44 / 12 and 0.36 / 12, so 80 % and 20 %.
+    let steep = of("steep");
+    assert!(steep.alone.low < 0.8 && 0.8 < steep.alone.high, "{steep:?}");
+    assert!(steep.distinguishable && importance.knobs[0].knob == "steep");
+    let choice = of("choice");
+    assert!(
+        choice.distinguishable && choice.alone.share < 0.05,
+        "{choice:?}"
+    );
+    assert!((choice.total.share - 0.2).abs() < 0.08, "{choice:?}");
+    assert!(
+        !of("idle").distinguishable && !of("dull").distinguishable,
+        "{importance:?}"
+    );
+    let pair = &importance.pairs[0];
+    assert!(pair.knobs.contains(&"choice".into()) && pair.knobs.contains(&"near".into()));
+    assert!((pair.together.share - 0.2).abs() < 0.08, "{pair:?}");
+    assert_eq!(importance, analysed().importance(1));
+}
+
+#[test]
+fn slices_follow_the_formula_and_show_what_was_measured() {
+    let analysis = analysed();
+    let slice = analysis.slice("steep").unwrap();
+    let (first, last) = (&slice.points[0], &slice.points[slice.points.len() - 1]);
+    let gain = (last.expected / first.expected).ln();
+    assert!((gain - 1.2 * 24.0 / 25.0).abs() < 0.15, "{gain}");
+    assert!(
+        slice
+            .points
+            .iter()
+            .all(|p| p.low < p.expected && p.expected < p.high)
+    );
+    assert_eq!(slice.measured.len(), 60);
+    assert_eq!(analysis.slice("choice").unwrap().points.len(), 2);
+    let map = analysis.heat_map("choice", "near").unwrap();
+    assert_eq!((map.expected.len(), map.expected[0].len()), (2, 12));
+    assert!(map.expected[0][0] > map.expected[0][11] && map.expected[1][0] < map.expected[1][11]);
+    assert!(analysis.slice("no such").is_none() && analysis.heat_map("steep", "x").is_none());
+}
+
+#[test]
+fn knobs_that_do_nothing_go_back() {
+    let minimal = analysed().minimal_change();
+    for knob in ["idle", "dull"] {
+        assert!(minimal.reset.contains(&knob.to_owned()), "{minimal:?}");
+        assert_eq!(minimal.configuration.0[knob], Value::Float(0.5));
+    }
+    assert!(minimal.changed.contains(&"steep".into()), "{minimal:?}");
+    assert!(
+        minimal.loss < 0.03
+            && minimal.loss_low <= minimal.loss
+            && minimal.loss <= minimal.loss_high
+    );
+}

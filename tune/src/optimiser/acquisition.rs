@@ -1,0 +1,125 @@
+//! Where the next measurement promises most: expected improvement, and the search for its maximum.
+
+use seekscope_stats::{SplitMix64, normal_below, normal_density};
+
+use crate::gp::Belief;
+use crate::space::Space;
+
+/// Points drawn anywhere, points drawn around each good setting, and steps of each final climb.
+const ANYWHERE: usize = 250;
+const AROUND: usize = 60;
+const CLIMBS: usize = 3;
+const CLIMB_STEPS: usize = 70;
+/// How many coordinates change at once, on average.
+const MUTATED: f64 = 3.0;
+
+/// Logarithm of the expected improvement over `best`, accurate where the improvement is all but
+/// impossible (Ament et al., "Unexpected improvements to expected improvement", 2023).
+pub(crate) fn log_expected_improvement(belief: Belief, best: f64) -> f64 {
+    let z = (belief.mean - best) / belief.deviation;
+    let h = if z > -6.0 {
+        (normal_density(z) + z * normal_below(z)).ln()
+    } else {
+        // The tail's expansion: φ(z) / z² (1 - 3 / z²).
+        -0.5 * z * z - 0.5 * std::f64::consts::TAU.ln() - 2.0 * (-z).ln() + (-3.0 / (z * z)).ln_1p()
+    };
+    belief.deviation.ln() + h
+}
+
+/// A part of the cube: one coordinate has bounds, the upper one excluded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Part {
+    pub(crate) coordinate: usize,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+impl Part {
+    pub(crate) fn contains(&self, point: &[f64]) -> bool {
+        // The cube's upper edge belongs to the last part.
+        let at = point[self.coordinate].min(1.0 - 1e-9);
+        (self.low..self.high).contains(&at)
+    }
+
+    /// The point, moved into the part if it is outside.
+    fn pull(&self, point: &mut [f64]) {
+        if !self.contains(point) {
+            let at = point[self.coordinate].min(1.0 - 1e-9);
+            point[self.coordinate] = self.low + (self.high - self.low) * at;
+        }
+    }
+}
+
+/// The search for the best point under some value.
+pub(crate) struct Search<'a> {
+    pub(crate) space: &'a Space,
+    /// Points of the cube around which to look closely.
+    pub(crate) around: Vec<Vec<f64>>,
+    /// Where to look, if not everywhere.
+    pub(crate) part: Option<Part>,
+    /// Levels that are not wanted again.
+    pub(crate) tried: &'a [Vec<f64>],
+}
+
+impl Search<'_> {
+    fn snapped(&self, mut point: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>)> {
+        if let Some(part) = &self.part {
+            part.pull(&mut point);
+        }
+        let levels = self.space.levels_at(&point);
+        let wanted = self.space.within_limits(&levels) && !self.tried.contains(&levels);
+        wanted.then_some((point, levels))
+    }
+
+    /// The levels with the highest value found.
+    pub(crate) fn maximise(
+        &self,
+        rng: &mut SplitMix64,
+        value: impl Fn(&[f64]) -> f64,
+    ) -> Option<Vec<f64>> {
+        let d = self.space.knobs().len();
+        let mut found: Vec<(f64, Vec<f64>, Vec<f64>)> = Vec::new();
+        for nth in 0..ANYWHERE + AROUND * self.around.len() {
+            let point = match self.around.get(nth.wrapping_sub(ANYWHERE) / AROUND) {
+                Some(centre) if nth >= ANYWHERE => mutated(centre, 0.12, rng),
+                _ => (0..d).map(|_| rng.unit_f64()).collect(),
+            };
+            if let Some((point, levels)) = self.snapped(point) {
+                let features = self.space.featurise(&levels);
+                found.push((value(&features), point, levels));
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.truncate(CLIMBS);
+        for best in &mut found {
+            for step in 0..CLIMB_STEPS {
+                let width = 0.2 * 0.03f64.powf(step as f64 / CLIMB_STEPS as f64);
+                if let Some((point, levels)) = self.snapped(mutated(&best.1, width, rng)) {
+                    let reached = value(&self.space.featurise(&levels));
+                    if reached > best.0 {
+                        *best = (reached, point, levels);
+                    }
+                }
+            }
+        }
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        found.into_iter().next().map(|(_, _, levels)| levels)
+    }
+}
+
+/// A point with some coordinates moved, now and then anywhere.
+pub(crate) fn mutated(centre: &[f64], width: f64, rng: &mut SplitMix64) -> Vec<f64> {
+    let share = (MUTATED / centre.len() as f64).min(1.0);
+    let certain = rng.below(centre.len() as u64);
+    let mut point = centre.to_vec();
+    for (i, coordinate) in point.iter_mut().enumerate() {
+        if i as u64 == certain || rng.unit_f64() < share {
+            *coordinate = if rng.unit_f64() < 0.15 {
+                rng.unit_f64()
+            } else {
+                (*coordinate + width * rng.normal()).clamp(0.0, 1.0)
+            };
+        }
+    }
+    point
+}
