@@ -1,6 +1,7 @@
 //! The engine's client of Cassandra.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bson::rawdoc;
 use futures_util::future::join_all;
@@ -18,6 +19,9 @@ use crate::{CqlTarget, index, keyspace};
 
 /// Statements of one request that are under way at once.
 const STATEMENTS_AT_ONCE: usize = 32;
+/// A table that was just made is tried so often.
+const NEW_TABLE_ATTEMPTS: u32 = 50;
+const NEW_TABLE_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes clients that share connections.
 #[derive(Debug, Clone)]
@@ -74,11 +78,11 @@ impl AsyncClient for CqlClient {
                     let mut done = write(session, table, &statements).await;
                     if let (Err(failure), Some(model)) = (&done, model)
                         && failure.done == 0
-                        && is_missing(session, table).await?
+                        && (lacks_table(failure) || is_missing(session, table).await?)
                     {
                         let table_of_model = Table::of_document(table, model)?;
                         keyspace::make_table(session, &table_of_model).await?;
-                        done = write(session, table, &statements).await;
+                        done = write_to_new(session, table, &statements).await;
                     }
                     // Every write matches a row: the one there, or the one that it makes.
                     reply.matched = done?;
@@ -103,6 +107,34 @@ impl AsyncClient for CqlClient {
             }
         })
     }
+}
+
+/// Writes to a table that was made a moment ago, by us or by another: the schema names it before the server
+/// takes writes to it.
+async fn write_to_new(
+    session: &CqlSession,
+    table: &str,
+    statements: &[Statement<'_>],
+) -> Result<u64, Failure> {
+    let mut done = write(session, table, statements).await;
+    for _ in 0..NEW_TABLE_ATTEMPTS {
+        match &done {
+            Err(failure) if failure.done == 0 && lacks_table(failure) => {
+                tokio::time::sleep(NEW_TABLE_PAUSE).await;
+                session.forget_prepared();
+                done = write(session, table, statements).await;
+            }
+            _ => break,
+        }
+    }
+    done
+}
+
+/// Cassandra's words for a table that is not there, or not yet; it has no code of their own for them.
+fn lacks_table(failure: &Failure) -> bool {
+    ["does not exist", "unconfigured table", "Unknown CF"]
+        .iter()
+        .any(|words| failure.message.contains(words))
 }
 
 async fn is_missing(session: &CqlSession, table: &str) -> Result<bool, Failure> {
