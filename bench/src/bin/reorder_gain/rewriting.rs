@@ -101,7 +101,7 @@ pub(crate) async fn rewrite_on(local: &ReplicaServer, seekscope: &Path) -> Resul
     ensure!(status.success(), "reorder ended with {status}");
     let document: Value = serde_json::from_slice(&reading.await??)?;
     let done = document
-        .pointer("/reorder/done")
+        .pointer("/summary/done")
         .context("nothing was done")?;
     Ok(Rewriting {
         seconds,
