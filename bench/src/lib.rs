@@ -5,11 +5,25 @@ pub mod kills;
 pub mod replica_server;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
+
+/// What benchmarks with a server of their own run, and where.
+#[derive(Debug, clap::Args)]
+pub struct Programs {
+    /// The seekscope binary
+    #[arg(long, default_value = "seekscope")]
+    pub seekscope: PathBuf,
+    /// The local server
+    #[arg(long, default_value = "secantusd-rs")]
+    pub server_binary: PathBuf,
+    /// Folder below which the data lies
+    #[arg(long, default_value = ".")]
+    pub data_dir: PathBuf,
+}
 
 /// The `--json` document of a survey of the disk under `directory`, by the binary given; `disk` is
 /// `none` or a disk to throttle it to. Its run directory is not kept.

@@ -85,11 +85,15 @@ pub(crate) async fn unblock(server: &Server) -> Result<(), ReorderError> {
     Ok(())
 }
 
-/// Why the server cannot refuse the writes of all but us.
-async fn block_refusal(server: &Server) -> Result<Option<String>, ReorderError> {
-    // Without a value the command is refused where it exists, and not known where it does not.
-    let probe = server.command("admin", doc! { BLOCK: 1 }).await;
-    if probe.is_err_and(|error| error.to_string().contains("CommandNotFound")) {
+/// Why the server cannot refuse the writes of all but us, as [`Writers::BlockedByServer`] wants; `None`
+/// where it can. Only asks.
+///
+/// # Errors
+/// The server does not answer.
+pub async fn block_refusal(server: &Server) -> Result<Option<String>, ReorderError> {
+    let commands = server.command("admin", doc! { "listCommands": 1 }).await?;
+    let commands = commands.get_document("commands");
+    if !commands.is_ok_and(|commands| commands.contains_key(BLOCK)) {
         return Ok(Some(format!(
             "the server has no {BLOCK} (mongod has since 6.0); have writers paused by a command, or \
              stop them and use --quiesced"

@@ -38,6 +38,7 @@ mod writes;
 pub use apply::apply;
 pub use definition::Definition;
 pub use error::ReorderError;
+pub use hold::block_refusal;
 pub use progress::{PauseReason, Progress, Step};
 pub use recovery::{Pending, RolledBack, pending, resume, rollback};
 pub use request::{By, GuardLimits, Request, WriterControl, Writers};

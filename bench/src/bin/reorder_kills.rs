@@ -6,10 +6,9 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
+use seekscope_bench::Programs;
 use seekscope_bench::kills::table::Trial;
 use seekscope_bench::kills::{Setting, Table, Victim, run_control, run_trials};
 
@@ -31,15 +30,8 @@ struct Arguments {
     /// Of the moments
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The seekscope binary
-    #[arg(long, default_value = "seekscope")]
-    seekscope: PathBuf,
-    /// The local server
-    #[arg(long, default_value = "secantusd-rs")]
-    server_binary: PathBuf,
-    /// Folder below which the data lies
-    #[arg(long, default_value = ".")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
 }
 
 #[tokio::main]
@@ -47,13 +39,14 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let mut tables = Vec::new();
     if arguments.control > 0 {
-        let folder = tempfile::tempdir_in(&arguments.data_dir).context("--data-dir")?;
+        let folder = tempfile::tempdir_in(&arguments.programs.data_dir).context("--data-dir")?;
         let setting = arguments.setting(&folder);
         tables.push(run_control(&setting, arguments.control, &mut tell).await?);
     }
     for victim in [Victim::Seekscope, Victim::Server] {
         if arguments.kills > 0 {
-            let folder = tempfile::tempdir_in(&arguments.data_dir).context("--data-dir")?;
+            let folder =
+                tempfile::tempdir_in(&arguments.programs.data_dir).context("--data-dir")?;
             let setting = arguments.setting(&folder);
             let table = run_trials(&setting, victim, arguments.kills, &mut tell).await;
             if !table.as_ref().is_ok_and(Table::sound) {
@@ -77,8 +70,8 @@ async fn main() -> Result<()> {
 impl Arguments {
     fn setting(&self, folder: &tempfile::TempDir) -> Setting {
         Setting {
-            seekscope: self.seekscope.clone(),
-            server: self.server_binary.clone(),
+            seekscope: self.programs.seekscope.clone(),
+            server: self.programs.server_binary.clone(),
             folder: folder.path().to_owned(),
             documents: self.documents,
             writers: self.writers,

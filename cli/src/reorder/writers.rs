@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::process::Stdio;
 
 use anyhow::Result;
-use mongodb::bson::{Document, doc};
-use seekscope_reorder::{ReorderError, WriterControl, Writers};
+use mongodb::bson::doc;
+use seekscope_reorder::{ReorderError, WriterControl, Writers, block_refusal};
 use seekscope_run::{ReorderBlocking, WritersStop};
 use seekscope_server::Server;
 use tokio::process::Command;
@@ -20,14 +20,13 @@ type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 /// What will be blocked, with what was asked for and what the server is.
 pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
     // The older name of `hello`, which every server knows.
-    let replica_set = ask(server, doc! { "isMaster": 1 })
-        .await
-        .is_some_and(|reply| reply.contains_key("setName"));
+    let hello = server.command("admin", doc! { "isMaster": 1 }).await;
+    let replica_set = hello.is_ok_and(|reply| reply.contains_key("setName"));
     let writers = if args.quiesced {
         WritersStop::Quiesced
     } else if args.pause_writers.is_some() {
         WritersStop::Commands
-    } else if can_block_writes(server).await {
+    } else if matches!(block_refusal(server).await, Ok(None)) {
         WritersStop::Server
     } else {
         WritersStop::Unsettled
@@ -36,28 +35,6 @@ pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
         replica_set,
         writers,
     }
-}
-
-/// The server has `setUserWriteBlockMode`, and somebody logged in: without authentication everybody may
-/// bypass the block.
-async fn can_block_writes(server: &Server) -> bool {
-    let commands = ask(server, doc! { "listCommands": 1 }).await;
-    let has_command = commands.is_some_and(|reply| {
-        let commands = reply.get_document("commands");
-        commands.is_ok_and(|commands| commands.contains_key("setUserWriteBlockMode"))
-    });
-    let status = ask(server, doc! { "connectionStatus": 1 }).await;
-    let logged_in = status.is_some_and(|reply| {
-        let users = reply
-            .get_document("authInfo")
-            .and_then(|info| info.get_array("authenticatedUsers"));
-        users.is_ok_and(|users| !users.is_empty())
-    });
-    has_command && logged_in
-}
-
-async fn ask(server: &Server, command: Document) -> Option<Document> {
-    server.command("admin", command).await.ok()
 }
 
 /// As the reordering wants it.

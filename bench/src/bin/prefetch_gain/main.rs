@@ -15,6 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
+use seekscope_bench::Programs;
 use seekscope_bench::gains::{Activity, Conditions, Hosts, Pairs, aged};
 use seekscope_server::{Server, Workspace};
 use seekscope_stats::{SplitMix64, median};
@@ -38,15 +39,8 @@ struct Arguments {
     /// Documents of about 3 KiB
     #[arg(long, default_value_t = 40_000)]
     docs: u64,
-    /// The seekscope binary
-    #[arg(long, default_value = "seekscope")]
-    seekscope: PathBuf,
-    /// The local server
-    #[arg(long, default_value = "secantusd-rs")]
-    server_binary: PathBuf,
-    /// Folder below which the data lies
-    #[arg(long, default_value = ".")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
     /// Only does this (scan, index build) on the server of `--uri`, and writes its seconds into `--seconds`
     #[arg(long, hide = true, requires_all = ["uri", "seconds"])]
     only: Option<String>,
@@ -66,11 +60,15 @@ async fn main() -> Result<()> {
         let took = activity.run(&Server::connect(uri).await?).await?;
         return Ok(std::fs::write(seconds, took.to_string())?);
     }
-    let folder = arguments.data_dir.canonicalize().context("--data-dir")?;
+    let folder = arguments
+        .programs
+        .data_dir
+        .canonicalize()
+        .context("--data-dir")?;
     let workspace = Workspace::create(&folder, &folder.join(".seekscope-leases"))?;
     let data = workspace.path().join("aged");
     let hosts = Hosts {
-        binary: arguments.server_binary.clone(),
+        binary: arguments.programs.server_binary.clone(),
         cache_bytes: CACHE_BYTES,
         workspace,
     };
@@ -87,7 +85,7 @@ async fn main() -> Result<()> {
     let mut bed = Bed {
         hosts,
         data,
-        seekscope: arguments.seekscope.clone(),
+        seekscope: arguments.programs.seekscope.clone(),
     };
     gains(&mut bed, arguments.pairs, walked.file_bytes).await?;
     foreground::compare(&mut bed, arguments.pairs).await

@@ -8,10 +8,9 @@
 mod copy_rate;
 mod rewriting;
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 use clap::Parser;
+use seekscope_bench::Programs;
 use seekscope_bench::gains::{Activity, Conditions, Hosts, Pairs, aged};
 use seekscope_server::Workspace;
 use seekscope_stats::SplitMix64;
@@ -35,24 +34,21 @@ struct Arguments {
     /// Copies by seekscope and by the driver
     #[arg(long, default_value_t = 5)]
     copies: u32,
-    /// The seekscope binary
-    #[arg(long, default_value = "seekscope")]
-    seekscope: PathBuf,
-    /// The local server
-    #[arg(long, default_value = "secantusd-rs")]
-    server_binary: PathBuf,
-    /// Folder below which the data lies
-    #[arg(long, default_value = ".")]
-    data_dir: PathBuf,
+    #[command(flatten)]
+    programs: Programs,
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let folder = arguments.data_dir.canonicalize().context("--data-dir")?;
+    let folder = arguments
+        .programs
+        .data_dir
+        .canonicalize()
+        .context("--data-dir")?;
     let workspace = Workspace::create(&folder, &folder.join(".seekscope-leases"))?;
     let mut hosts = Hosts {
-        binary: arguments.server_binary.clone(),
+        binary: arguments.programs.server_binary.clone(),
         cache_bytes: (arguments.docs * DOCUMENT_BYTES / CACHE_SHARE).max(CACHE_MIN_BYTES),
         workspace,
     };
@@ -63,7 +59,7 @@ async fn main() -> Result<()> {
     aged::age(&hosts.options(&shuffled), arguments.docs, AGED_SHARE, 1).await?;
     say_order("10 % updated", &shuffled)?;
     aged::copy(&shuffled, &ordered)?;
-    let done = rewriting::rewrite(&hosts.options(&ordered), &arguments.seekscope).await?;
+    let done = rewriting::rewrite(&hosts.options(&ordered), &arguments.programs.seekscope).await?;
     println!("reorder --apply: {done}");
     say_order("reordered", &ordered)?;
 
@@ -97,7 +93,7 @@ async fn main() -> Result<()> {
         }
     }
     decay(&hosts, &arguments, &ordered).await?;
-    let (options, seekscope) = (hosts.options(&shuffled), &arguments.seekscope);
+    let (options, seekscope) = (hosts.options(&shuffled), &arguments.programs.seekscope);
     copy_rate::compare(&options, seekscope, arguments.copies).await
 }
 
