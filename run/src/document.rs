@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
-    PrefetchRecord, ReorderMeasurement,
+    PrefetchRecord, ReorderMeasurement, TuneRecord,
 };
 
 /// Schema name and version written by this build.
@@ -334,6 +334,9 @@ pub struct RunDocument {
     /// What `prefetch` did.
     #[serde(default)]
     pub prefetch: Option<PrefetchRecord>,
+    /// What `tune` tried and proved.
+    #[serde(default)]
+    pub tune: Option<TuneRecord>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -364,6 +367,7 @@ impl RunDocument {
             layout: None,
             reorder: None,
             prefetch: None,
+            tune: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

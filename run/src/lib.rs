@@ -36,6 +36,7 @@ pub mod process_io;
 pub mod reorder;
 pub mod surroundings;
 pub mod thread_record;
+pub mod tune;
 pub mod units;
 
 pub use bench::{
@@ -80,3 +81,4 @@ pub use reorder::{
 };
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;
+pub use tune::{KnobValue, KnobValues, TuneRecord, TuneTrial};

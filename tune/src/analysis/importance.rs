@@ -5,8 +5,8 @@
 //! of the variance between values have no bias). The spread over the functions drawn is the interval. Lengths
 //! of the kernel are never shown: they say how fast a knob acts, not how much.
 
+use seekscope_run::tune::{Importance, KnobImportance, PairImportance, Share};
 use seekscope_stats::{SplitMix64, quantile_sorted};
-use serde::{Deserialize, Serialize};
 
 use super::Analysis;
 use crate::gp::Cholesky;
@@ -23,53 +23,18 @@ const PAIRED: usize = 4;
 /// A share is told from nothing if all but 2.5 % of the functions have more than this.
 const NOTHING: f64 = 0.01;
 
-/// A share of the variance, with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Share {
-    pub share: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct KnobImportance {
-    pub knob: String,
-    /// What the knob does whatever the others are.
-    pub alone: Share,
-    /// With all that it does together with others.
-    pub total: Share,
-    /// Its total share is told from nothing.
-    pub distinguishable: bool,
-}
-
-/// What two knobs do together beyond what each does alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PairImportance {
-    pub knobs: [String; 2],
-    pub together: Share,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Importance {
-    /// The most important first.
-    pub knobs: Vec<KnobImportance>,
-    pub pairs: Vec<PairImportance>,
-}
-
-impl Share {
-    /// From one estimate per function; estimates without bias can be below zero.
-    fn of(mut estimates: Vec<f64>) -> Self {
-        estimates.sort_by(f64::total_cmp);
-        let at = |q| {
-            quantile_sorted(&estimates, q)
-                .unwrap_or(0.0)
-                .clamp(0.0, 1.0)
-        };
-        Self {
-            share: at(0.5),
-            low: at(0.025),
-            high: at(0.975),
-        }
+/// From one estimate per function; estimates without bias can be below zero.
+fn share_of(mut estimates: Vec<f64>) -> Share {
+    estimates.sort_by(f64::total_cmp);
+    let at = |q| {
+        quantile_sorted(&estimates, q)
+            .unwrap_or(0.0)
+            .clamp(0.0, 1.0)
+    };
+    Share {
+        share: at(0.5),
+        low: at(0.025),
+        high: at(0.975),
     }
 }
 
@@ -102,7 +67,7 @@ impl Analysis {
             alone.push(between / all);
             total.push((between + interaction) / all);
         }
-        let (alone, total) = (Share::of(alone), Share::of(total));
+        let (alone, total) = (share_of(alone), share_of(total));
         KnobImportance {
             knob: self.space.knobs()[knob].name.clone(),
             distinguishable: total.low > NOTHING,
@@ -125,7 +90,7 @@ impl Analysis {
             .map(|f| together(f, values[0].len(), values[1].len()));
         Some(PairImportance {
             knobs: [a.into(), b.into()],
-            together: Share::of(shares.collect()),
+            together: share_of(shares.collect()),
         })
     }
 

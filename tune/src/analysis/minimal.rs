@@ -1,27 +1,11 @@
 //! The smallest change: every knob that hardly helps goes back to its default.
 
-use serde::{Deserialize, Serialize};
+use seekscope_run::tune::MinimalChange;
 
 use super::Analysis;
-use crate::space::Configuration;
 
 /// A knob whose return to its default costs less than this share goes back.
 const LOSS_MAX: f64 = 0.01;
-
-/// The recommended setting with as many defaults as possible.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MinimalChange {
-    pub configuration: Configuration,
-    /// Knobs that went back to their default, the cheapest first.
-    pub reset: Vec<String>,
-    /// Knobs that differ from their default.
-    pub changed: Vec<String>,
-    /// What is lost against the recommended setting by the model, as a share, with its 95 % interval:
-    /// 0.02 is 2 % worse. A duel must confirm it.
-    pub loss: f64,
-    pub loss_low: f64,
-    pub loss_high: f64,
-}
 
 impl Analysis {
     /// Sets knobs back one after another, always the one that costs least, as long as each step costs less
@@ -53,7 +37,7 @@ impl Analysis {
         let share = |score: f64| 1.0 - (-score).exp();
         let names = self.space.knobs().iter().enumerate();
         MinimalChange {
-            configuration: self.space.configuration(&levels),
+            values: self.space.configuration(&levels).0,
             reset,
             changed: names
                 .filter(|(i, _)| levels[*i] != defaults[*i])

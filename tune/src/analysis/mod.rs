@@ -7,10 +7,6 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
-pub use importance::{Importance, KnobImportance, PairImportance, Share};
-pub use minimal::MinimalChange;
-pub use slices::{HeatMap, Measured, Slice, SlicePoint};
-
 use crate::optimiser::{Believed, Goal, History, Optimiser};
 use crate::space::Space;
 

@@ -1,49 +1,11 @@
 //! Cuts through the response at the recommended setting.
 
-use serde::{Deserialize, Serialize};
+use seekscope_run::tune::{HeatMap, Measured, Slice, SlicePoint};
 
 use super::Analysis;
-use crate::space::Value;
 
 const POINTS: usize = 25;
 const MAP_POINTS: usize = 12;
-
-/// One knob moved, all others as recommended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Slice {
-    pub knob: String,
-    /// In the order of the range, special values first.
-    pub points: Vec<SlicePoint>,
-    /// Mean of each setting that was run, wherever its other knobs were.
-    pub measured: Vec<Measured>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SlicePoint {
-    pub at: Value,
-    pub expected: f64,
-    /// 95 % interval of `expected` under the model.
-    pub low: f64,
-    pub high: f64,
-    /// Probability that such a setting works.
-    pub works: f64,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
-    pub at: Value,
-    /// `None` of a setting that failed.
-    pub value: Option<f64>,
-}
-
-/// Two knobs moved, all others as recommended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct HeatMap {
-    pub knobs: [String; 2],
-    pub at: [Vec<Value>; 2],
-    /// `expected[i][j]` is for the first knob's value `i` and the second's `j`.
-    pub expected: Vec<Vec<f64>>,
-}
 
 impl Analysis {
     /// Distinct levels of a knob over its range, at the recommended setting, with their coordinates.

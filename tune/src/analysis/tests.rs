@@ -93,7 +93,7 @@ fn knobs_that_do_nothing_go_back() {
     let minimal = analysed().minimal_change();
     for knob in ["idle", "dull"] {
         assert!(minimal.reset.contains(&knob.to_owned()), "{minimal:?}");
-        assert_eq!(minimal.configuration.0[knob], Value::Float(0.5));
+        assert_eq!(minimal.values[knob], Value::Float(0.5));
     }
     assert!(minimal.changed.contains(&"steep".into()), "{minimal:?}");
     assert!(

@@ -1,59 +1,27 @@
 //! Values by name: what is stored, compared and applied.
 
-use std::collections::BTreeMap;
-use std::fmt;
-
+pub use seekscope_run::KnobValue as Value;
+use seekscope_run::KnobValues;
 use serde::{Deserialize, Serialize};
 
 use super::{Range, Space, SpaceError};
 
-/// A knob's value as people write it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Value {
-    Bool(bool),
-    Integer(i64),
-    Float(f64),
-    Text(String),
-}
-
-impl Value {
-    /// `None` of what is no number.
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Self::Integer(value) => Some(*value as f64),
-            Self::Float(value) => Some(*value),
-            Self::Bool(_) | Self::Text(_) => None,
-        }
+/// The number as people write it: whole where it is to be.
+pub(super) fn value_from_number(number: f64, whole: bool) -> Value {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "it has no fraction, and saturates"
+    )]
+    if whole && number.fract() == 0.0 {
+        return Value::Integer(number as i64);
     }
-
-    pub(super) fn from_number(number: f64, whole: bool) -> Self {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "it has no fraction, and saturates"
-        )]
-        if whole && number.fract() == 0.0 {
-            return Self::Integer(number as i64);
-        }
-        Self::Float(number)
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bool(value) => write!(f, "{value}"),
-            Self::Integer(value) => write!(f, "{value}"),
-            Self::Float(value) => write!(f, "{value}"),
-            Self::Text(value) => write!(f, "{value}"),
-        }
-    }
+    Value::Float(number)
 }
 
 /// A value for each knob that exists under the values of the others.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Configuration(pub BTreeMap<String, Value>);
+pub struct Configuration(pub KnobValues);
 
 impl Configuration {
     /// A number that equal canonical configurations share, on any machine and in any release (FNV-1a of

@@ -1,5 +1,6 @@
 //! Between the unit interval and a knob's levels: one number per knob, in its own unit.
 
+use super::configuration::value_from_number;
 use super::{Knob, Range, Scale, Space, Value};
 
 /// The part of the unit interval that each special value gets: a tenth finds it within some 20 draws.
@@ -27,7 +28,7 @@ impl Knob {
             Range::Categorical { choices } => {
                 Value::Text(choices.get(index(level)).cloned().unwrap_or_default())
             }
-            _ => Value::from_number(level, matches!(self.range, Range::Integer { .. })),
+            _ => value_from_number(level, matches!(self.range, Range::Integer { .. })),
         }
     }
 

@@ -1,0 +1,328 @@
+//! What `seekscope tune` did: settings, trials, duels, and what follows from them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A knob's value as people write it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum KnobValue {
+    Bool(bool),
+    Integer(i64),
+    Float(f64),
+    Text(String),
+}
+
+impl KnobValue {
+    /// `None` of what is no number.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(value) => Some(*value as f64),
+            Self::Float(value) => Some(*value),
+            Self::Bool(_) | Self::Text(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for KnobValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Integer(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::Text(value) => write!(f, "{value}"),
+        }
+    }
+}
+
+/// Knob: value.
+pub type KnobValues = BTreeMap<String, KnobValue>;
+
+/// What a trial was run for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialPurpose {
+    /// The settings found at the start, in pairs before the search: how noisy is this?
+    Baseline,
+    /// A proposal of the optimiser, or a preset.
+    Search,
+    /// The settings found at the start, now and then during the search: does it drift?
+    Sentinel,
+    /// One arm of a block of the final duels.
+    Duel,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TrialStatus {
+    Measured,
+    /// Ended early because it could not win; its value is an extrapolation.
+    EndedEarly,
+    /// The server did not start, the workload failed or hung, the setting did not take effect.
+    Failed,
+    /// Measured, but a constraint was not met.
+    ConstraintMissed,
+}
+
+/// One run of one setting.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TuneTrial {
+    /// From 1, in the order in which they were run.
+    pub number: u64,
+    pub purpose: TrialPurpose,
+    /// "baseline", "best", "minimal", or the name of a preset; empty for a proposal.
+    pub arm: String,
+    /// Who proposed it: "default", "preset", "design", "model", "parzen", "screening", "retest"; empty elsewhere.
+    pub origin: String,
+    /// Of a duel, from 1.
+    pub block: Option<u32>,
+    /// Of the workload: equal within a block.
+    pub seed: u64,
+    pub values: KnobValues,
+    pub status: TrialStatus,
+    /// The metric; `None` where nothing was measured.
+    pub value: Option<f64>,
+    /// Variance in units of an ordinary run's: 2 where it was not steady or ended early.
+    pub noise: f64,
+    /// Why it failed or what it missed; empty otherwise.
+    pub reason: String,
+    /// Everything else that was measured, by name: `p99_ms`, `throughput_per_s`, `server_cpu_us_per_op`.
+    pub figures: BTreeMap<String, f64>,
+    /// Wall-clock time since 1970, ms.
+    pub started_unix_ms: u64,
+    /// Restoring data, applying the setting, starting the server; and the workload with its warm-up. Seconds.
+    pub prepare_s: f64,
+    pub measure_s: f64,
+    /// What was expected of the best setting after this trial, with its 95 % interval under the model.
+    pub best_so_far: Option<Expected>,
+}
+
+/// A figure with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Expected {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A knob as it was tuned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TunedKnob {
+    pub name: String,
+    /// What it was at the start.
+    pub baseline: KnobValue,
+    /// Its values in words, e.g. "3 to 80, logarithmic".
+    pub range: String,
+    /// Whether a slice over it is drawn on a logarithmic axis.
+    pub logarithmic: bool,
+    /// "R" running server, "H" host, "S" restart, "L" data loaded anew.
+    pub change: String,
+    /// "P" performance only, "M" memory, "D" durability, "A" availability.
+    pub risk: String,
+    /// How it is set, in words.
+    pub how: String,
+}
+
+/// Runs of one setting before the search.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TuneNoise {
+    pub runs: u64,
+    /// Standard deviation over mean of a run.
+    pub coefficient_of_variation: f64,
+    /// Standard deviation of the logarithm of a pair's ratio.
+    pub pair_deviation: f64,
+    /// Change of the metric per hour over all baseline runs, as a share.
+    pub drift_per_hour: f64,
+    /// Least gain that 24 pairs are likely (80 %) to show, as a share.
+    pub detectable_gain: f64,
+}
+
+/// What a duel or the session says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TuneVerdict {
+    Better,
+    /// A gain of 2 % or more is improbable.
+    NotBetter,
+    /// It could be either; more pairs would tell.
+    Unresolved,
+}
+
+/// One setting against another in fresh, interleaved runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TuneDuel {
+    /// Arms: "best", "minimal", a preset's name; and "baseline" or a preset's name.
+    pub candidate: String,
+    pub against: String,
+    pub verdict: TuneVerdict,
+    pub pairs: u64,
+    /// Candidate over the other in the direction of the goal (above 1 is better), with its 95 % interval.
+    pub ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    /// Standard deviation of the logarithm of a pair's ratio.
+    pub deviation: f64,
+    /// Wilcoxon's signed-rank test, one-sided; `None` of fewer than five pairs.
+    pub wilcoxon_p: Option<f64>,
+    /// Student's one-sided p over all comparisons of the session (Holm).
+    pub holm_p: Option<f64>,
+    /// The ratio that the search had promised; `None` where it had no say.
+    pub promised: Option<f64>,
+    /// The worst pair's ratio.
+    pub worst: f64,
+    /// Runs of the candidate that failed: more than none and it is not better.
+    pub failed: u64,
+}
+
+/// A share of the variance, with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Share {
+    pub share: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct KnobImportance {
+    pub knob: String,
+    /// What the knob does whatever the others are.
+    pub alone: Share,
+    /// With all that it does together with others.
+    pub total: Share,
+    /// Its total share is told from nothing.
+    pub distinguishable: bool,
+}
+
+/// What two knobs do together beyond what each does alone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairImportance {
+    pub knobs: [String; 2],
+    pub together: Share,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Importance {
+    /// The most important first.
+    pub knobs: Vec<KnobImportance>,
+    pub pairs: Vec<PairImportance>,
+}
+
+/// One knob moved, all others as recommended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    pub knob: String,
+    /// In the order of the range, special values first.
+    pub points: Vec<SlicePoint>,
+    /// Mean of each setting that was run, wherever its other knobs were.
+    pub measured: Vec<Measured>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SlicePoint {
+    pub at: KnobValue,
+    pub expected: f64,
+    /// 95 % interval of `expected` under the model.
+    pub low: f64,
+    pub high: f64,
+    /// Probability that such a setting works.
+    pub works: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    pub at: KnobValue,
+    /// `None` of a setting that failed.
+    pub value: Option<f64>,
+}
+
+/// Two knobs moved, all others as recommended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HeatMap {
+    pub knobs: [String; 2],
+    pub at: [Vec<KnobValue>; 2],
+    /// `expected[i][j]` is for the first knob's value `i` and the second's `j`.
+    pub expected: Vec<Vec<f64>>,
+}
+
+/// The best setting with as many knobs as possible as they were.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MinimalChange {
+    pub values: KnobValues,
+    /// Knobs that went back to where they were, the cheapest first.
+    pub reset: Vec<String>,
+    /// Knobs that differ from what they were.
+    pub changed: Vec<String>,
+    /// What is lost against the best by the model, as a share, with its 95 % interval: 0.02 is 2 % worse.
+    pub loss: f64,
+    pub loss_low: f64,
+    pub loss_high: f64,
+}
+
+/// How to make the recommended change, and how to take it back. Texts to be copied.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TuneExports {
+    /// The part of `mongod.conf` that changes (YAML); empty if nothing there does.
+    pub mongod_conf: String,
+    /// `db.adminCommand(…)` lines for a running server.
+    pub set_parameter: Vec<String>,
+    /// Commands for the host's shell, and start options of servers without a configuration file.
+    pub shell: Vec<String>,
+    /// The same three, as they were.
+    pub undo_mongod_conf: String,
+    pub undo_set_parameter: Vec<String>,
+    pub undo_shell: Vec<String>,
+    /// What the change risks, a line for each knob that is more than performance.
+    pub risks: Vec<String>,
+}
+
+/// What the session's time went into, seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TuneLedger {
+    pub prepare_s: f64,
+    pub measure_s: f64,
+    /// Of the tuner itself.
+    pub think_s: f64,
+    pub total_s: f64,
+}
+
+/// One session.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TuneRecord {
+    /// What is run, e.g. "ycsb:a" or a command.
+    pub workload: String,
+    /// e.g. "throughput", with its unit ("per_s", "ms", or empty) and direction.
+    pub metric: String,
+    pub unit: String,
+    pub maximise: bool,
+    /// e.g. "p99_ms <= 20".
+    pub constraints: Vec<String>,
+    pub seed: u64,
+    pub knobs: Vec<TunedKnob>,
+    /// Knobs of the catalogue that were not tuned, and why.
+    pub left_out: Vec<(String, String)>,
+    /// Also in `trials.parquet`.
+    pub trials: Vec<TuneTrial>,
+    pub noise: Option<TuneNoise>,
+    /// The search's best setting, and what the search expected of it.
+    pub best: KnobValues,
+    pub expected: Option<Expected>,
+    pub minimal: Option<MinimalChange>,
+    pub duels: Vec<TuneDuel>,
+    /// What is recommended: the minimal change if it held, else the best, else empty: change nothing.
+    pub recommended: KnobValues,
+    /// Of `recommended`, or of the best if there is no gain; `None` if no duel was fought.
+    pub verdict: Option<TuneVerdict>,
+    pub importance: Option<Importance>,
+    pub slices: Vec<Slice>,
+    pub heat_map: Option<HeatMap>,
+    pub exports: TuneExports,
+    pub ledger: TuneLedger,
+    /// Whether every setting was put back and read back: `None` if nothing had been changed.
+    pub restored: Option<bool>,
+}
