@@ -54,6 +54,24 @@ pub enum TrialPurpose {
     Duel,
 }
 
+impl TrialPurpose {
+    pub const ALL: [Self; 4] = [Self::Baseline, Self::Search, Self::Sentinel, Self::Duel];
+
+    /// As it stands in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Search => "search",
+            Self::Sentinel => "sentinel",
+            Self::Duel => "duel",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|purpose| purpose.name() == name)
+    }
+}
+
 /// How a trial ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -65,6 +83,29 @@ pub enum TrialStatus {
     Failed,
     /// Measured, but a constraint was not met.
     ConstraintMissed,
+}
+
+impl TrialStatus {
+    pub const ALL: [Self; 4] = [
+        Self::Measured,
+        Self::EndedEarly,
+        Self::Failed,
+        Self::ConstraintMissed,
+    ];
+
+    /// As it stands in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::EndedEarly => "ended_early",
+            Self::Failed => "failed",
+            Self::ConstraintMissed => "constraint_missed",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
 }
 
 /// One run of one setting.
@@ -85,6 +126,9 @@ pub struct TuneTrial {
     pub status: TrialStatus,
     /// The metric; `None` where nothing was measured.
     pub value: Option<f64>,
+    /// The metric over the first 30 % and 60 % of the window; `None` where it was not looked at.
+    #[serde(default)]
+    pub partial: [Option<f64>; 2],
     /// Variance in units of an ordinary run's: 2 where it was not steady or ended early.
     pub noise: f64,
     /// Why it failed or what it missed; empty otherwise.
@@ -126,7 +170,7 @@ pub struct TunedKnob {
     pub how: String,
 }
 
-/// Runs of one setting before the search.
+/// Runs of the settings found at the start: those before the search, for the drift also those during it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TuneNoise {
     pub runs: u64,
@@ -134,7 +178,7 @@ pub struct TuneNoise {
     pub coefficient_of_variation: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
     pub pair_deviation: f64,
-    /// Change of the metric per hour over all baseline runs, as a share.
+    /// Change of the metric per hour by the clock on the wall, as a share.
     pub drift_per_hour: f64,
     /// Least gain that 24 pairs are likely (80 %) to show, as a share.
     pub detectable_gain: f64,
@@ -159,7 +203,8 @@ pub struct TuneDuel {
     pub against: String,
     pub verdict: TuneVerdict,
     pub pairs: u64,
-    /// Candidate over the other in the direction of the goal (above 1 is better), with its 95 % interval.
+    /// Candidate over the other in the direction of the goal (above 1 is better), with its 95 % interval; all
+    /// three are 0 of fewer than two pairs.
     pub ratio: f64,
     pub low: f64,
     pub high: f64,
@@ -167,7 +212,7 @@ pub struct TuneDuel {
     pub deviation: f64,
     /// Wilcoxon's signed-rank test, one-sided; `None` of fewer than five pairs.
     pub wilcoxon_p: Option<f64>,
-    /// Student's one-sided p over all comparisons of the session (Holm).
+    /// Student's one-sided p, corrected for all comparisons of the session (Holm).
     pub holm_p: Option<f64>,
     /// The ratio that the search had promised; `None` where it had no say.
     pub promised: Option<f64>,

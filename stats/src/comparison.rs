@@ -45,8 +45,9 @@ pub fn holm(log_ratios: &[Estimate]) -> Vec<RatioComparison> {
     .collect()
 }
 
-/// Each p times the number of those at least as large, never less than a smaller one's, at most 1.
-fn holm_adjusted(ps: &[f64]) -> Vec<f64> {
+/// The correction behind [`holm`], of any p-values: each times the number of those at least as large, never
+/// less than a smaller one's, at most 1.
+pub fn holm_adjusted(ps: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..ps.len()).collect();
     order.sort_by(|&a, &b| ps[a].total_cmp(&ps[b]));
     let mut adjusted = vec![1.0; ps.len()];

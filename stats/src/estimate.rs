@@ -60,6 +60,12 @@ impl Estimate {
         t_two_sided(self.value / self.standard_error, self.degrees_of_freedom)
     }
 
+    /// How probable a value so high is if the truth is zero (one-sided).
+    pub fn p_of_no_gain(&self) -> f64 {
+        let half = self.p_of_zero() / 2.0;
+        if self.value > 0.0 { half } else { 1.0 - half }
+    }
+
     /// The smallest distance from zero that would have been noticed at `alpha` in four cases of five
     /// (power 80 %).
     pub fn detectable(&self, alpha: f64) -> f64 {
@@ -83,6 +89,8 @@ mod tests {
         assert!((difference.standard_error - 1.0).abs() < 1e-12);
         assert!((difference.degrees_of_freedom - 8.0).abs() < 1e-9);
         assert!((difference.p_of_zero() - 0.080_516).abs() < 1e-5);
+        assert!((difference.p_of_no_gain() - 0.040_258).abs() < 1e-5);
+        assert!((a.minus(&b).p_of_no_gain() - 0.959_742).abs() < 1e-5);
         let (low, high) = difference.interval(0.05);
         assert!((low + 0.306).abs() < 1e-3 && (high - 4.306).abs() < 1e-3);
         assert!(Estimate::of_mean(&[1.0]).is_none());

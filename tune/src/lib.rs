@@ -4,7 +4,8 @@
 //! A [`space::Space`] of knobs is what may be tuned. An [`optimiser::Optimiser`] says what to run next, given the
 //! [`optimiser::History`] of trials, and what it would recommend. [`early_stop::EarlyStop`] ends runs that
 //! cannot win. A [`duel`] of fresh, interleaved runs proves a gain or its absence; nothing measured during the
-//! search does. An [`analysis::Analysis`] says which knobs matter and which changes are not worth making.
+//! search does. An [`analysis::Analysis`] says which knobs matter and which changes are not worth making. A
+//! [`session::Session`] is all of this in order: it asks for runs, is told how they ended, and concludes.
 //! [`synthetic`] responses try all of this without a server.
 
 pub mod analysis;
@@ -12,5 +13,6 @@ pub mod duel;
 pub mod early_stop;
 mod gp;
 pub mod optimiser;
+pub mod session;
 pub mod space;
 pub mod synthetic;
