@@ -81,7 +81,7 @@ impl Session {
 
 /// The arm to recommend: the minimal change if it holds and is not shown to lose more than 1 % against the
 /// best, else the best, else a preset; `None` if nobody is better than the baseline.
-fn recommended(duels: &[TuneDuel]) -> Option<&str> {
+pub(super) fn recommended(duels: &[TuneDuel]) -> Option<&str> {
     let loses = |duel: &TuneDuel| duel.pairs > 1 && duel.high < 1.0 - LOSS_MAX;
     let minimal_loses = is_better(duels, BEST) && against(duels, MINIMAL, BEST).is_some_and(loses);
     if is_better(duels, MINIMAL) && !minimal_loses {
