@@ -443,3 +443,44 @@ fn noise_is_what_the_pairs_say() {
         "{noise:?}"
     );
 }
+
+#[test]
+fn tmp_aa() {
+    let mut counts = [0; 6];
+    let n = 1500;
+    let mut runs = 0;
+    for seed in 0..n {
+        let mut wanted = flat_plan(12, seed);
+        if std::env::var("ALSO").is_ok() {
+            let values = [("idle1".to_owned(), Value::Float(0.9))];
+            wanted.also = vec![Preset {
+                name: "x".into(),
+                values: Configuration(values.into()),
+            }];
+        }
+        let mut session = Session::new(wanted).unwrap();
+        let mut machine = Flat::new(0.05, seed + 1000);
+        go_through(&mut session, |request| machine.run(request));
+        runs += session.count(TrialPurpose::Duel);
+        let duels = session.shortlist();
+        let duels = session.field(&duels.arms).comparisons();
+        counts[0] += usize::from(conclusion::recommended(&duels).is_some());
+        for d in duels.iter().filter(|d| d.against == "baseline") {
+            let better = usize::from(d.verdict == TuneVerdict::Better);
+            match d.candidate.as_str() {
+                "best" => {
+                    counts[1] += 1;
+                    counts[2] += better;
+                }
+                "minimal" => {
+                    counts[3] += 1;
+                    counts[4] += better;
+                }
+                _ => counts[5] += better,
+            }
+        }
+    }
+    eprintln!(
+        "of {n}: any, best fought, better, minimal fought, better, also better {counts:?}; duel runs {runs}"
+    );
+}
