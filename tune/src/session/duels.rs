@@ -12,7 +12,7 @@ use seekscope_stats::{Estimate, holm_adjusted, signed_rank};
 
 use super::plan::{BASELINE, BEST, MINIMAL};
 use super::{Request, Session, Stream};
-use crate::duel::{Verdict, block_orders, judge};
+use crate::duel::{LOOKS, Verdict, block_orders, judge};
 use crate::optimiser::Goal;
 use crate::space::Configuration;
 
@@ -86,11 +86,14 @@ impl<'a> Field<'a> {
         self.arms.iter().position(|arm| arm.name == name)
     }
 
-    fn verdict(&self, arm: usize, blocks: usize) -> Option<Verdict> {
+    /// The verdict after so many blocks on an arm that had none before.
+    fn first_verdict(&self, arm: usize, blocks: usize) -> Option<Verdict> {
         if self.failed(arm, blocks) > 0 {
             return Some(Verdict::NotBetter);
         }
-        judge(&self.pairs(arm, 0, blocks), self.goal)?.verdict
+        let pairs = self.pairs(arm, 0, blocks);
+        let look = LOOKS.iter().any(|look| look.pairs == pairs.len());
+        look.then(|| judge(&pairs, self.goal))??.verdict
     }
 
     /// The arm that must be better for this one to be: the best for the minimal change, unless it failed.
@@ -111,7 +114,7 @@ impl<'a> Field<'a> {
                 for arm in open.collect::<Vec<_>>() {
                     let premise = self.premise(arm, block).and_then(|arm| verdicts[arm]);
                     let futile = premise == Some(Verdict::NotBetter);
-                    verdicts[arm] = match self.verdict(arm, block) {
+                    verdicts[arm] = match self.first_verdict(arm, block) {
                         _ if futile => Some(Verdict::NotBetter),
                         verdict => verdict,
                     };
@@ -140,7 +143,10 @@ impl<'a> Field<'a> {
         let p = Estimate::of_mean(&gains).map_or(1.0, |mean| mean.p_of_no_gain());
         let worst = gains.iter().copied().reduce(f64::min).map_or(0.0, f64::exp);
         let premise = (self.premise(candidate, blocks)).filter(|_| against == 0);
-        let premised = premise.is_none_or(|arm| self.verdict(arm, blocks) == Some(Verdict::Better));
+        let premised = premise.is_none_or(|arm| {
+            let judged = judge(&self.pairs(arm, 0, blocks), self.goal);
+            judged.and_then(|judged| judged.verdict) == Some(Verdict::Better)
+        });
         let verdict = match judged.and_then(|judged| judged.verdict) {
             _ if failed > 0 => TuneVerdict::NotBetter,
             Some(Verdict::Better) if !premised => TuneVerdict::Unresolved,

@@ -25,7 +25,7 @@ fn a_gain_is_found_and_proven() {
     let mut wanted = plan(Surface::Wt8, 25, 3);
     wanted.also = vec![expert.clone()];
     let mut session = Session::new(wanted).unwrap();
-    go_through(&mut session, run_on(Surface::Wt8, 11));
+    go_through(&mut session, run_on(Surface::Wt8, 12));
     let record = conclusion(&mut session);
     assert_eq!(session.stopped(), None);
 
@@ -142,7 +142,7 @@ fn a_resumed_session_goes_on_the_same() {
     }
 }
 
-/// Of 200 sessions on a machine where no knob does anything, at 5 % 16 are the 97.5th percentile.
+/// If 5 % of sessions found what is not there, 2 % of tests would count more than 16 of 200 (binomial).
 #[test]
 fn where_nothing_matters_nothing_is_found() {
     let mut better = 0;
@@ -154,7 +154,6 @@ fn where_nothing_matters_nothing_is_found() {
         let duels = session.field(&duels.arms).comparisons();
         better += usize::from(conclusion::recommended(&duels).is_some());
     }
-    eprintln!("{better}");
     assert!(better <= 16, "{better} of 200");
 }
 
@@ -441,46 +440,5 @@ fn noise_is_what_the_pairs_say() {
     assert!(
         noise.drift_per_hour > 0.01 && noise.drift_per_hour < 0.03,
         "{noise:?}"
-    );
-}
-
-#[test]
-fn tmp_aa() {
-    let mut counts = [0; 6];
-    let n = 1500;
-    let mut runs = 0;
-    for seed in 0..n {
-        let mut wanted = flat_plan(12, seed);
-        if std::env::var("ALSO").is_ok() {
-            let values = [("idle1".to_owned(), Value::Float(0.9))];
-            wanted.also = vec![Preset {
-                name: "x".into(),
-                values: Configuration(values.into()),
-            }];
-        }
-        let mut session = Session::new(wanted).unwrap();
-        let mut machine = Flat::new(0.05, seed + 1000);
-        go_through(&mut session, |request| machine.run(request));
-        runs += session.count(TrialPurpose::Duel);
-        let duels = session.shortlist();
-        let duels = session.field(&duels.arms).comparisons();
-        counts[0] += usize::from(conclusion::recommended(&duels).is_some());
-        for d in duels.iter().filter(|d| d.against == "baseline") {
-            let better = usize::from(d.verdict == TuneVerdict::Better);
-            match d.candidate.as_str() {
-                "best" => {
-                    counts[1] += 1;
-                    counts[2] += better;
-                }
-                "minimal" => {
-                    counts[3] += 1;
-                    counts[4] += better;
-                }
-                _ => counts[5] += better,
-            }
-        }
-    }
-    eprintln!(
-        "of {n}: any, best fought, better, minimal fought, better, also better {counts:?}; duel runs {runs}"
     );
 }
