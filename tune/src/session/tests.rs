@@ -19,79 +19,75 @@ fn conclusion(session: &mut Session) -> TuneRecord {
     record
 }
 
+fn truth(values: &KnobValues) -> f64 {
+    let space = Surface::Wt8.space().unwrap();
+    let levels = space.levels_of(&Configuration(values.clone())).unwrap();
+    Surface::Wt8.truth(&levels).throughput
+}
+
+/// If intervals covered the truth in 95 % of sessions, fewer than 9 of 12 would in 0.2 % of tests.
 #[test]
 fn a_gain_is_found_and_proven() {
-    let expert = wt8_preset(&[("syncdelay", 120), ("dirty_trigger", 50)]);
-    let mut wanted = plan(Surface::Wt8, 25, 3);
-    wanted.also = vec![expert.clone()];
-    let mut session = Session::new(wanted).unwrap();
-    go_through(&mut session, run_on(Surface::Wt8, 12));
-    let record = conclusion(&mut session);
-    assert_eq!(session.stopped(), None);
+    let mut covered = 0;
+    for seed in 1..=12 {
+        let mut session = Session::new(plan(Surface::Wt8, 25, seed)).unwrap();
+        go_through(&mut session, run_on(Surface::Wt8, seed + 100));
+        let record = conclusion(&mut session);
+        assert_eq!(session.stopped(), None);
+        assert_eq!(record.verdict, Some(TuneVerdict::Better));
+        let default = truth(&session.baseline.0);
+        assert!(truth(&record.recommended) > 1.3 * default, "{seed}");
+        let duel = &record.duels[0];
+        assert_eq!((&*duel.candidate, &*duel.against), ("best", "baseline"));
+        assert!(duel.promised.is_some_and(|p| p > 1.2) && duel.holm_p.is_some_and(|p| p < 0.05));
+        assert!(duel.worst <= duel.ratio && duel.pairs >= 4 && duel.failed == 0);
+        let ratio = truth(&record.best) / default;
+        covered += usize::from(duel.low < ratio && ratio < duel.high);
+    }
+    assert!(covered >= 9, "{covered} of 12");
+}
 
-    let count = |purpose| {
-        record
-            .trials
-            .iter()
-            .filter(|t| t.purpose == purpose)
-            .count()
-    };
-    assert_eq!(count(TrialPurpose::Baseline), 8);
-    assert_eq!(count(TrialPurpose::Search), 25);
-    assert_eq!(count(TrialPurpose::Sentinel), 3);
-    let first = record
-        .trials
-        .iter()
-        .find(|t| t.purpose == TrialPurpose::Search)
-        .unwrap();
-    assert_eq!(
-        (first.origin.as_str(), first.arm.as_str()),
-        ("preset", "expert")
+#[test]
+fn the_record_tells_the_whole_session() {
+    let mut wanted = plan(Surface::Wt8, 25, 3);
+    wanted.also = vec![wt8_preset(&[("syncdelay", 120), ("dirty_trigger", 50)])];
+    let mut session = Session::new(wanted).unwrap();
+    go_through(&mut session, run_on(Surface::Wt8, 11));
+    let record = conclusion(&mut session);
+    let of = |purpose| record.trials.iter().filter(move |t| t.purpose == purpose);
+    assert_eq!(of(TrialPurpose::Baseline).count(), 8);
+    assert_eq!(of(TrialPurpose::Search).count(), 25);
+    assert_eq!(of(TrialPurpose::Sentinel).count(), 3);
+    let first = of(TrialPurpose::Search).next().unwrap();
+    assert_eq!((&*first.origin, &*first.arm), ("preset", "expert"));
+    assert!(
+        of(TrialPurpose::Search)
+            .next_back()
+            .unwrap()
+            .best_so_far
+            .is_some()
     );
+    let seeds = of(TrialPurpose::Duel).map(|t| (t.block, t.seed));
+    let seeds: std::collections::BTreeSet<_> = seeds.collect();
+    let blocks = of(TrialPurpose::Duel).filter_map(|t| t.block).max();
+    assert_eq!(u32::try_from(seeds.len()).ok(), blocks);
+    assert!(of(TrialPurpose::Search).all(|t| seeds.iter().all(|(_, seed)| *seed != t.seed)));
+
     let noise = record.noise.unwrap();
     assert!(
         (0.05..0.2).contains(&noise.coefficient_of_variation),
         "{noise:?}"
     );
-
-    assert_eq!(record.verdict, Some(TuneVerdict::Better));
-    let duel = record
-        .duels
-        .iter()
-        .find(|d| d.candidate == "best" && d.against == "baseline")
-        .unwrap();
-    let truth = |values: &KnobValues| {
-        let levels = session
-            .plan
-            .space
-            .levels_of(&Configuration(values.clone()))
-            .unwrap();
-        Surface::Wt8.truth(&levels).throughput
-    };
-    let ratio = truth(&record.best) / truth(&session.baseline.0);
-    assert!(
-        duel.low < ratio && ratio < duel.high && ratio > 1.5,
-        "{ratio} {duel:?}"
-    );
-    assert!(duel.promised.is_some_and(|p| p > 1.2) && duel.holm_p.is_some_and(|p| p < 0.05));
-    assert!(duel.worst <= duel.ratio && duel.pairs >= 4 && duel.failed == 0);
-    assert!(truth(&record.recommended) > 1.4 * truth(&session.baseline.0));
-    let fought = |a: &str, b: &str| {
-        record
-            .duels
-            .iter()
-            .any(|d| d.candidate == a && d.against == b)
-    };
+    let fought =
+        |a: &str, b: &str| (record.duels.iter()).any(|d| d.candidate == a && d.against == b);
     assert!(
         fought("expert", "baseline") && fought("best", "expert"),
         "{:?}",
         record.duels
     );
-
-    let importance = record.importance.unwrap();
-    assert_eq!(importance.knobs.len(), 8);
+    assert_eq!(record.importance.unwrap().knobs.len(), 8);
     assert!(!record.slices.is_empty() && record.slices.len() <= 6 && record.heat_map.is_some());
-    assert!(record.ledger.measure_s > 0.0);
+    assert_eq!(record.ledger.measure_s, 50.0 * record.trials.len() as f64);
 }
 
 #[test]
