@@ -19,6 +19,7 @@ mod table;
 pub mod terminal;
 mod text;
 pub mod trace;
+pub mod tune;
 mod wording;
 
 use seekscope_pattern::PhaseAnalysis;

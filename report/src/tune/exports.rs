@@ -1,0 +1,133 @@
+//! The texts to be copied: how to make the recommended change, and how to take it back.
+
+use seekscope_run::TuneRecord;
+use seekscope_run::tune::{TuneExports, TunedKnob};
+
+use super::reading::is_durability;
+
+/// A block of lines under a heading.
+pub(super) struct Block {
+    pub(super) heading: &'static str,
+    pub(super) lines: Vec<String>,
+}
+
+/// What makes the change; nothing where there is none.
+pub(super) fn change(record: &TuneRecord) -> Vec<Block> {
+    let TuneExports {
+        mongod_conf,
+        set_parameter,
+        shell,
+        ..
+    } = &record.exports;
+    blocks(
+        record,
+        ["mongod.conf", "On the running server", "Commands"],
+        mongod_conf,
+        set_parameter,
+        shell,
+    )
+}
+
+/// What takes it back.
+pub(super) fn undo(record: &TuneRecord) -> Vec<Block> {
+    let TuneExports {
+        undo_mongod_conf,
+        undo_set_parameter,
+        undo_shell,
+        ..
+    } = &record.exports;
+    blocks(
+        record,
+        [
+            "Undo: mongod.conf",
+            "Undo: on the running server",
+            "Undo: commands",
+        ],
+        undo_mongod_conf,
+        undo_set_parameter,
+        undo_shell,
+    )
+}
+
+fn blocks(
+    record: &TuneRecord,
+    headings: [&'static str; 3],
+    mongod_conf: &str,
+    set_parameter: &[String],
+    shell: &[String],
+) -> Vec<Block> {
+    let knobs: Vec<&TunedKnob> = record
+        .knobs
+        .iter()
+        .filter(|knob| is_durability(knob))
+        .collect();
+    let lines = |texts: &[String], comment: &str| {
+        let lines = texts.iter().flat_map(|text| text.lines());
+        lines
+            .flat_map(|line| marked(line, comment, &knobs))
+            .collect::<Vec<_>>()
+    };
+    let all = [
+        lines(&[mongod_conf.to_string()], "#"),
+        lines(set_parameter, "//"),
+        lines(shell, "#"),
+    ];
+    headings
+        .into_iter()
+        .zip(all)
+        .filter(|(_, lines)| !lines.is_empty())
+        .map(|(heading, lines)| Block { heading, lines })
+        .collect()
+}
+
+/// The line, with a comment of its own language if it moves a knob that weakens durability: what is copied
+/// still works. A line that goes on in the next has its comment before it.
+fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
+    if !knobs.iter().any(|knob| speaks_of(line, knob)) {
+        return vec![line.to_string()];
+    }
+    match line.trim_end().ends_with('\\') {
+        true => vec![format!("{comment} weakens durability:"), line.to_string()],
+        false => vec![format!("{line} {comment} weakens durability")],
+    }
+}
+
+/// By the knob's name, or by the last part of a dotted option in how it is set.
+fn speaks_of(line: &str, knob: &TunedKnob) -> bool {
+    let options = knob
+        .how
+        .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
+    let last_parts = options
+        .filter_map(|word| word.trim_matches('.').rsplit_once('.'))
+        .map(|(_, last)| last)
+        .filter(|last| last.len() > 2);
+    let mut names = last_parts.chain((!knob.name.is_empty()).then_some(knob.name.as_str()));
+    names.any(|name| line.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::tune::KnobValue;
+
+    use super::*;
+
+    #[test]
+    fn lines_that_weaken_durability_say_so_and_can_still_be_copied() {
+        let knob = TunedKnob {
+            name: "journal_interval".into(),
+            baseline: KnobValue::Integer(100),
+            range: String::new(),
+            logarithmic: false,
+            change: "S".into(),
+            risk: "D".into(),
+            how: "storage.journal.commitIntervalMs in mongod.conf".into(),
+        };
+        let mark = |line: &str| marked(line, "#", &[&knob]);
+        assert_eq!(
+            mark("    commitIntervalMs: 500"),
+            ["    commitIntervalMs: 500 # weakens durability"]
+        );
+        assert_eq!(mark("set journal_interval \\").len(), 2);
+        assert_eq!(mark("  directoryPerDB: true"), ["  directoryPerDB: true"]);
+    }
+}

@@ -1,0 +1,26 @@
+//! Reports of `tune`: what was tried, what the duel proved, what to change and how to take it back.
+//!
+//! Works from a run's [`seekscope_run::TuneRecord`] alone, also of a session that was interrupted or
+//! failed. Read `reading.rs` first (what the record means), then `sentences.rs` (what is said of it). The
+//! figures are drawn here, as SVG, so that they are there without scripts too; `plot.rs` has their axes.
+
+mod convergence;
+mod exports;
+mod forest;
+mod heat;
+mod html;
+mod importance;
+mod marks;
+mod plot;
+mod reading;
+mod response;
+mod sentences;
+mod summary;
+mod tables;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+pub use html::html;
+pub use summary::summary;
+pub use terminal::terminal;

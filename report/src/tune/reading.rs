@@ -1,0 +1,160 @@
+//! What a record means: who was recommended, which duel speaks of it, which knobs are dangerous.
+
+use seekscope_run::TuneRecord;
+use seekscope_run::tune::{KnobValues, TrialPurpose, TuneDuel, TuneTrial, TuneVerdict, TunedKnob};
+
+/// The arm of the settings found at the start.
+pub(super) const BASELINE: &str = "baseline";
+/// The arm of the search's best setting.
+pub(super) const BEST: &str = "best";
+/// The arm of the best setting with as many knobs as possible as they were.
+pub(super) const MINIMAL: &str = "minimal";
+/// Stands after a knob that weakens durability, wherever it is named.
+pub(super) const DURABILITY: &str = "[weakens durability]";
+
+/// The knob of that name, if it was tuned.
+pub(super) fn knob<'a>(record: &'a TuneRecord, name: &str) -> Option<&'a TunedKnob> {
+    record.knobs.iter().find(|knob| knob.name == name)
+}
+
+/// Whether a crash may lose acknowledged writes where this knob is moved.
+pub(super) fn is_durability(knob: &TunedKnob) -> bool {
+    knob.risk == "D"
+}
+
+/// The knob's name, labelled if it weakens durability.
+pub(super) fn labelled(record: &TuneRecord, name: &str) -> String {
+    match knob(record, name).is_some_and(is_durability) {
+        true => format!("{name} {DURABILITY}"),
+        false => name.to_string(),
+    }
+}
+
+/// What of `values` differs from the start: "cache = 3, journal [weakens durability] = false".
+pub(super) fn setting_text(record: &TuneRecord, values: &KnobValues) -> String {
+    let differs =
+        |name: &str| knob(record, name).is_none_or(|k| values.get(name) != Some(&k.baseline));
+    let changed: Vec<String> = values
+        .iter()
+        .filter(|(name, _)| differs(name))
+        .map(|(name, value)| format!("{} = {value}", labelled(record, name)))
+        .collect();
+    match changed.is_empty() {
+        true => "as at the start".into(),
+        false => changed.join(", "),
+    }
+}
+
+/// Whether `values` are what the server had at the start.
+pub(super) fn is_baseline(record: &TuneRecord, values: &KnobValues) -> bool {
+    (record.knobs.iter()).all(|knob| {
+        values
+            .get(&knob.name)
+            .is_none_or(|value| *value == knob.baseline)
+    })
+}
+
+/// The arm that the recommendation comes from; of no recommendation the best.
+pub(super) fn recommended_arm(record: &TuneRecord) -> String {
+    if record.recommended.is_empty() {
+        return BEST.into();
+    }
+    let minimal = record.minimal.as_ref().map(|minimal| &minimal.values);
+    if record.recommended == record.best {
+        BEST.into()
+    } else if minimal == Some(&record.recommended) {
+        MINIMAL.into()
+    } else {
+        duel_trials(record)
+            .find(|trial| trial.values == record.recommended)
+            .map_or_else(|| BEST.into(), |trial| trial.arm.clone())
+    }
+}
+
+/// The duel of what is recommended, or of the best, against the baseline.
+pub(super) fn deciding_duel(record: &TuneRecord) -> Option<&TuneDuel> {
+    let arm = recommended_arm(record);
+    let mut against_baseline = record.duels.iter().filter(|d| d.against == BASELINE);
+    let first = against_baseline.clone().next();
+    against_baseline
+        .find(|duel| duel.candidate == arm)
+        .or(first)
+}
+
+/// The session's verdict; an interrupted session may have none although a duel had begun.
+pub(super) fn verdict(record: &TuneRecord) -> Option<TuneVerdict> {
+    record
+        .verdict
+        .or_else(|| deciding_duel(record).map(|duel| duel.verdict))
+}
+
+/// A duel's ratio and interval, unless it had too few pairs for them.
+pub(super) fn ratio(duel: &TuneDuel) -> Option<(f64, f64, f64)> {
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    (usable(duel.ratio) && usable(duel.low) && usable(duel.high))
+        .then_some((duel.ratio, duel.low, duel.high))
+}
+
+fn duel_trials(record: &TuneRecord) -> impl Iterator<Item = &TuneTrial> {
+    (record.trials.iter()).filter(|trial| trial.purpose == TrialPurpose::Duel)
+}
+
+/// Block, and candidate over the other in the direction of the goal; of each block in which both have a
+/// usable value.
+pub(super) fn pair_ratios(record: &TuneRecord, duel: &TuneDuel) -> Vec<(u32, f64)> {
+    let value = |arm: &str, block: u32| {
+        duel_trials(record)
+            .find(|trial| trial.arm == arm && trial.block == Some(block))
+            .and_then(|trial| trial.value)
+            .filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let mut blocks: Vec<u32> = duel_trials(record)
+        .filter_map(|trial| trial.block)
+        .collect();
+    blocks.sort_unstable();
+    blocks.dedup();
+    blocks
+        .into_iter()
+        .filter_map(|block| {
+            let (candidate, against) =
+                value(&duel.candidate, block).zip(value(&duel.against, block))?;
+            let ratio = match record.maximise {
+                true => candidate / against,
+                false => against / candidate,
+            };
+            Some((block, ratio))
+        })
+        .collect()
+}
+
+/// Knobs of the recommendation that weaken durability and are moved by it.
+pub(super) fn durability_moved(record: &TuneRecord) -> Vec<&TunedKnob> {
+    let moved = |knob: &&TunedKnob| {
+        let becomes = record.recommended.get(&knob.name);
+        is_durability(knob) && becomes.is_some_and(|value| *value != knob.baseline)
+    };
+    record.knobs.iter().filter(moved).collect()
+}
+
+/// "throughput (per s)".
+pub(super) fn metric_text(record: &TuneRecord) -> String {
+    let unit = unit_text(record);
+    match (record.metric.is_empty(), unit.is_empty()) {
+        (true, _) => "metric".into(),
+        (false, true) => record.metric.clone(),
+        (false, false) => format!("{} ({unit})", record.metric),
+    }
+}
+
+/// "per s"; empty where the metric has no unit.
+pub(super) fn unit_text(record: &TuneRecord) -> String {
+    record.unit.replace('_', " ")
+}
+
+/// "higher is better".
+pub(super) fn direction(record: &TuneRecord) -> &'static str {
+    match record.maximise {
+        true => "higher is better",
+        false => "lower is better",
+    }
+}

@@ -1,0 +1,222 @@
+//! What a session's figures mean, in words.
+
+use seekscope_run::tune::{Expected, TuneDuel, TuneNoise, TuneVerdict};
+use seekscope_run::units::format_count;
+use seekscope_run::{Outcome, RunDocument, TuneRecord};
+
+use super::reading::{
+    deciding_duel, direction, durability_moved, is_baseline, metric_text, ratio, recommended_arm,
+    unit_text, verdict,
+};
+use crate::numbers::{format_number, format_rate, format_share};
+
+/// The gain below which a duel calls it none.
+const GAIN_MIN: &str = "2 %";
+/// A least detectable gain above it leaves much unseen.
+const COARSE: f64 = 0.05;
+
+/// Stands wherever figures of the model are shown.
+pub(super) const SEARCH_GUIDES: &str = "Figures of the search guide, and only the duel proves: the best of \
+    many noisy runs looks better than it is.";
+
+/// The session in one sentence.
+pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
+    let Some(duel) = deciding_duel(record) else {
+        return without_duel(document, record);
+    };
+    if duel.failed > 0 {
+        return format!(
+            "no real gain: {} of {} failed in the duel, and a setting that fails is not better",
+            runs(duel.failed),
+            duel.candidate
+        );
+    }
+    let Some(measured) = measured(record, duel) else {
+        return format!(
+            "unresolved: {} of {} and {} are too few to tell",
+            pairs(duel.pairs),
+            duel.candidate,
+            duel.against
+        );
+    };
+    let mut said = match verdict(record) {
+        Some(TuneVerdict::Better) => measured,
+        Some(TuneVerdict::NotBetter) => {
+            format!("no real gain: {measured}; {GAIN_MIN} or more is improbable")
+        }
+        _ => format!("unresolved: {measured}; it could be either, more pairs would tell"),
+    };
+    let arm = recommended_arm(record);
+    if verdict(record) == Some(TuneVerdict::Better) && record.recommended.is_empty() {
+        said.push_str("; still nothing is recommended");
+    } else if verdict(record) == Some(TuneVerdict::Better) && arm != duel.candidate {
+        said = format!("{said}, by {}", duel.candidate);
+    }
+    said
+}
+
+/// "1.42 × the throughput (1.31 to 1.52, 6 pairs)".
+fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
+    let (value, low, high) = ratio(duel)?;
+    let of = match (record.maximise, record.metric.is_empty()) {
+        (true, true) => "the metric".to_string(),
+        (true, false) => format!("the {}", record.metric),
+        // The ratio is in the direction of the goal: above 1 is less of the metric.
+        (false, true) => "less of the metric".to_string(),
+        (false, false) => format!("less {}", record.metric),
+    };
+    Some(format!(
+        "{} × {of} ({} to {}, {})",
+        format_number(value),
+        format_number(low),
+        format_number(high),
+        pairs(duel.pairs)
+    ))
+}
+
+fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
+    let searched = !record.best.is_empty();
+    let why = if searched && is_baseline(record, &record.best) {
+        return "no real gain: nothing that was tried promised more than the settings found at the start, \
+                so no duel was fought"
+            .into();
+    } else if record.trials.is_empty() {
+        "nothing was run"
+    } else if record.trials.iter().all(|trial| trial.value.is_none()) {
+        "no run gave a figure"
+    } else if document.outcome == Outcome::Ok {
+        "the search had no candidate that promised enough"
+    } else {
+        "the session ended before it"
+    };
+    match verdict(record) {
+        Some(TuneVerdict::NotBetter) => format!("no real gain: no duel was fought, {why}"),
+        _ => format!("no duel was fought: {why}"),
+    }
+}
+
+fn pairs(count: u64) -> String {
+    counted(count, "pair")
+}
+
+fn runs(count: u64) -> String {
+    counted(count, "run")
+}
+
+pub(super) fn counted(count: u64, of: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {of}{s}", format_count(count))
+}
+
+/// What is measured, and what it was held to.
+pub(super) fn goal(record: &TuneRecord) -> String {
+    let workload = match record.workload.as_str() {
+        "" => String::new(),
+        workload => format!(" under {workload}"),
+    };
+    let constraints = match record.constraints.is_empty() {
+        true => String::new(),
+        false => format!(", as long as {}", record.constraints.join(" and ")),
+    };
+    let trials = counted(record.trials.len() as u64, "run");
+    format!(
+        "Goal: {}{workload}, {}{constraints}; {trials}, seed {}.",
+        metric_text(record),
+        direction(record),
+        record.seed
+    )
+}
+
+/// Said before anything else: a crash may lose writes.
+pub(super) fn durability(record: &TuneRecord) -> Option<String> {
+    let knobs = durability_moved(record);
+    let names: Vec<String> = knobs.iter().map(|knob| knob.name.clone()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Durability: with the recommended change a crash may lose writes that were acknowledged ({}).",
+            names.join(", ")
+        )
+    })
+}
+
+/// What the search expected of its best setting.
+pub(super) fn expected(record: &TuneRecord) -> Option<String> {
+    let Expected { value, low, high } = record.expected?;
+    Some(format!(
+        "The search expected {} {} of its best setting ({} to {}). {SEARCH_GUIDES}",
+        format_rate(value),
+        match unit_text(record).as_str() {
+            "" => record.metric.clone(),
+            unit => unit.to_string(),
+        },
+        format_rate(low),
+        format_rate(high)
+    ))
+}
+
+/// Noise and drift of the settings found at the start.
+pub(super) fn noise(noise: &TuneNoise) -> String {
+    let mut said = format!(
+        "{} of the settings found at the start: a run differs from the mean by {} (coefficient of \
+         variation), a pair's ratio by {}; the metric drifts by {} per hour.",
+        runs(noise.runs),
+        format_share(noise.coefficient_of_variation),
+        format_share(noise.pair_deviation),
+        signed_share(noise.drift_per_hour)
+    );
+    said.push_str(&format!(
+        " 24 pairs are likely to show a gain of {} or more",
+        format_share(noise.detectable_gain)
+    ));
+    said.push_str(match noise.detectable_gain > COARSE {
+        true => "; smaller ones stay unseen: measure longer, or on a quieter machine.",
+        false => ".",
+    });
+    said
+}
+
+/// "+1.2 %".
+pub(super) fn signed_share(share: f64) -> String {
+    let sign = if share > 0.0 { "+" } else { "" };
+    match share.is_finite() {
+        true => format!("{sign}{:.1} %", share * 100.0),
+        false => "unknown".into(),
+    }
+}
+
+/// Knobs that went back, and what that costs.
+pub(super) fn reset(record: &TuneRecord) -> Option<String> {
+    let minimal = record.minimal.as_ref()?;
+    let names: Vec<String> = minimal.reset.clone();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Back to where they were, for their effect is within noise: {}. By the model that costs {} \
+             ({} to {}).",
+            names.join(", "),
+            signed_share(minimal.loss),
+            signed_share(minimal.loss_low),
+            signed_share(minimal.loss_high)
+        )
+    })
+}
+
+/// Knobs that no effect could be told of.
+pub(super) fn undistinguished(record: &TuneRecord) -> Option<String> {
+    let knobs = &record.importance.as_ref()?.knobs;
+    let names: Vec<&str> = (knobs.iter())
+        .filter(|knob| !knob.distinguishable)
+        .map(|knob| knob.knob.as_str())
+        .collect();
+    (!names.is_empty()).then(|| format!("Not told from nothing: {}.", names.join(", ")))
+}
+
+/// Whether everything is as it was.
+pub(super) fn restored(record: &TuneRecord) -> &'static str {
+    match record.restored {
+        Some(true) => "Every setting was put back and read back: the server is as it was found.",
+        Some(false) => {
+            "NOT every setting was put back: see the limitations, and seekscope tune --restore RUN."
+        }
+        None => "No setting of the server is changed by this run.",
+    }
+}
