@@ -1,3 +1,4 @@
+mod accidents;
 mod simulated;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneRecord, TuneTrial, Tune
 
 use super::*;
 use crate::optimiser::Goal;
-use crate::space::{SpaceError, Value};
+use crate::space::Value;
 use crate::synthetic::Surface;
 use simulated::{Flat, flat_plan, go_through, plan, run_on, wt8_preset};
 
@@ -19,79 +20,75 @@ fn conclusion(session: &mut Session) -> TuneRecord {
     record
 }
 
+fn truth(values: &KnobValues) -> f64 {
+    let space = Surface::Wt8.space().unwrap();
+    let levels = space.levels_of(&Configuration(values.clone())).unwrap();
+    Surface::Wt8.truth(&levels).throughput
+}
+
+/// If intervals covered the truth in 95 % of sessions, fewer than 9 of 12 would in 0.2 % of tests.
 #[test]
 fn a_gain_is_found_and_proven() {
-    let expert = wt8_preset(&[("syncdelay", 120), ("dirty_trigger", 50)]);
+    let mut covered = 0;
+    for seed in 1..=12 {
+        let mut session = Session::new(plan(Surface::Wt8, 25, seed)).unwrap();
+        go_through(&mut session, run_on(Surface::Wt8, seed + 100));
+        let record = conclusion(&mut session);
+        assert_eq!(session.stopped(), None);
+        assert_eq!(record.verdict, Some(TuneVerdict::Better));
+        let default = truth(&session.baseline.0);
+        assert!(truth(&record.recommended) > 1.3 * default, "{seed}");
+        let duel = &record.duels[0];
+        assert_eq!((&*duel.candidate, &*duel.against), ("best", "baseline"));
+        assert!(duel.promised.is_some_and(|p| p > 1.2) && duel.holm_p.is_some_and(|p| p < 0.05));
+        assert!(duel.worst <= duel.ratio && duel.pairs >= 4 && duel.failed == 0);
+        let ratio = truth(&record.best) / default;
+        covered += usize::from(duel.low < ratio && ratio < duel.high);
+    }
+    assert!(covered >= 9, "{covered} of 12");
+}
+
+#[test]
+fn the_record_tells_the_whole_session() {
     let mut wanted = plan(Surface::Wt8, 25, 3);
-    wanted.also = vec![expert.clone()];
+    wanted.also = vec![wt8_preset(&[("syncdelay", 120), ("dirty_trigger", 50)])];
     let mut session = Session::new(wanted).unwrap();
     go_through(&mut session, run_on(Surface::Wt8, 11));
     let record = conclusion(&mut session);
-    assert_eq!(session.stopped(), None);
-
-    let count = |purpose| {
-        record
-            .trials
-            .iter()
-            .filter(|t| t.purpose == purpose)
-            .count()
-    };
-    assert_eq!(count(TrialPurpose::Baseline), 8);
-    assert_eq!(count(TrialPurpose::Search), 25);
-    assert_eq!(count(TrialPurpose::Sentinel), 3);
-    let first = record
-        .trials
-        .iter()
-        .find(|t| t.purpose == TrialPurpose::Search)
-        .unwrap();
-    assert_eq!(
-        (first.origin.as_str(), first.arm.as_str()),
-        ("preset", "expert")
+    let of = |purpose| record.trials.iter().filter(move |t| t.purpose == purpose);
+    assert_eq!(of(TrialPurpose::Baseline).count(), 8);
+    assert_eq!(of(TrialPurpose::Search).count(), 25);
+    assert_eq!(of(TrialPurpose::Sentinel).count(), 3);
+    let first = of(TrialPurpose::Search).next().unwrap();
+    assert_eq!((&*first.origin, &*first.arm), ("preset", "expert"));
+    assert!(
+        of(TrialPurpose::Search)
+            .next_back()
+            .unwrap()
+            .best_so_far
+            .is_some()
     );
+    let seeds = of(TrialPurpose::Duel).map(|t| (t.block, t.seed));
+    let seeds: std::collections::BTreeSet<_> = seeds.collect();
+    let blocks = of(TrialPurpose::Duel).filter_map(|t| t.block).max();
+    assert_eq!(u32::try_from(seeds.len()).ok(), blocks);
+    assert!(of(TrialPurpose::Search).all(|t| seeds.iter().all(|(_, seed)| *seed != t.seed)));
+
     let noise = record.noise.unwrap();
     assert!(
         (0.05..0.2).contains(&noise.coefficient_of_variation),
         "{noise:?}"
     );
-
-    assert_eq!(record.verdict, Some(TuneVerdict::Better));
-    let duel = record
-        .duels
-        .iter()
-        .find(|d| d.candidate == "best" && d.against == "baseline")
-        .unwrap();
-    let truth = |values: &KnobValues| {
-        let levels = session
-            .plan
-            .space
-            .levels_of(&Configuration(values.clone()))
-            .unwrap();
-        Surface::Wt8.truth(&levels).throughput
-    };
-    let ratio = truth(&record.best) / truth(&session.baseline.0);
-    assert!(
-        duel.low < ratio && ratio < duel.high && ratio > 1.5,
-        "{ratio} {duel:?}"
-    );
-    assert!(duel.promised.is_some_and(|p| p > 1.2) && duel.holm_p.is_some_and(|p| p < 0.05));
-    assert!(duel.worst <= duel.ratio && duel.pairs >= 4 && duel.failed == 0);
-    assert!(truth(&record.recommended) > 1.4 * truth(&session.baseline.0));
-    let fought = |a: &str, b: &str| {
-        record
-            .duels
-            .iter()
-            .any(|d| d.candidate == a && d.against == b)
-    };
+    let fought =
+        |a: &str, b: &str| (record.duels.iter()).any(|d| d.candidate == a && d.against == b);
     assert!(
         fought("expert", "baseline") && fought("best", "expert"),
         "{:?}",
         record.duels
     );
-
-    let importance = record.importance.unwrap();
-    assert_eq!(importance.knobs.len(), 8);
+    assert_eq!(record.importance.unwrap().knobs.len(), 8);
     assert!(!record.slices.is_empty() && record.slices.len() <= 6 && record.heat_map.is_some());
-    assert!(record.ledger.measure_s > 0.0);
+    assert_eq!(record.ledger.measure_s, 50.0 * record.trials.len() as f64);
 }
 
 #[test]
@@ -142,19 +139,27 @@ fn a_resumed_session_goes_on_the_same() {
     }
 }
 
-/// Of 200 sessions on a machine where no knob does anything, at 5 % 16 are the 97.5th percentile.
+/// If 5 % of sessions found what is not there, 2 % of tests would count more than 16 of 200 (binomial).
 #[test]
 fn where_nothing_matters_nothing_is_found() {
     let mut better = 0;
     for seed in 0..200 {
-        let mut session = Session::new(flat_plan(12, seed)).unwrap();
+        let mut wanted = flat_plan(12, seed);
+        // Another candidate is another chance, and must not count as one.
+        if seed % 2 == 1 {
+            let values = [("idle1".to_owned(), Value::Float(0.9))];
+            wanted.also = vec![Preset {
+                name: "expert".into(),
+                values: Configuration(values.into()),
+            }];
+        }
+        let mut session = Session::new(wanted).unwrap();
         let mut machine = Flat::new(0.05, seed + 1000);
         go_through(&mut session, |request| machine.run(request));
         let duels = session.shortlist();
         let duels = session.field(&duels.arms).comparisons();
         better += usize::from(conclusion::recommended(&duels).is_some());
     }
-    eprintln!("{better}");
     assert!(better <= 16, "{better} of 200");
 }
 
@@ -180,159 +185,6 @@ fn less_can_be_better() {
 }
 
 #[test]
-fn what_fails_or_misses_a_constraint_is_not_recommended() {
-    let mut session = Session::new(plan(Surface::Wt8, 20, 4)).unwrap();
-    let mut machine = run_on(Surface::Wt8, 6);
-    let compressor = Value::Text("2".into());
-    go_through(&mut session, |request| {
-        let mut trial = machine(request);
-        if trial.values.get("compressor") != Some(&compressor) && trial.arm != "baseline" {
-            trial.status = TrialStatus::ConstraintMissed;
-            trial.reason = "p99_ms <= 20, and was 31".into();
-            trial.value = trial.value.map(|v| 10.0 * v);
-        }
-        trial
-    });
-    let record = conclusion(&mut session);
-    let missed = record
-        .trials
-        .iter()
-        .filter(|t| t.status == TrialStatus::ConstraintMissed);
-    assert!(missed.count() > 3);
-    let best = &record.best;
-    assert!(
-        best["compressor"] == compressor || *best == session.baseline.0,
-        "{best:?}"
-    );
-}
-
-#[test]
-fn who_fails_in_the_duel_has_lost() {
-    let mut session = Session::new(plan(Surface::Wt8, 14, 9)).unwrap();
-    let mut machine = run_on(Surface::Wt8, 8);
-    go_through(&mut session, |request| {
-        let mut trial = machine(request);
-        // A block in which the server is gone counts against nobody.
-        let gone = request.block == Some(1);
-        if gone || request.arm == "best" && request.block == Some(3) {
-            (trial.status, trial.value) = (TrialStatus::Failed, None);
-        }
-        trial
-    });
-    let record = conclusion(&mut session);
-    let fights = |arm: &str| {
-        let of = record
-            .trials
-            .iter()
-            .filter(|t| t.arm == arm && t.purpose == TrialPurpose::Duel);
-        of.filter_map(|t| t.block).max()
-    };
-    assert_eq!(fights("best"), Some(3));
-    let duel = &record.duels[0];
-    assert_eq!(
-        (duel.verdict, duel.failed, duel.pairs),
-        (TuneVerdict::NotBetter, 1, 1)
-    );
-    assert_eq!((duel.ratio, duel.holm_p), (0.0, None));
-    let json = serde_json::to_string(&record).unwrap();
-    assert_eq!(serde_json::from_str::<TuneRecord>(&json).unwrap(), record);
-    assert_ne!(record.recommended, record.best);
-}
-
-#[test]
-fn a_baseline_that_fails_twice_ends_it_until_that_is_put_right() {
-    let mut session = Session::new(flat_plan(12, 1)).unwrap();
-    let mut machine = Flat::new(0.05, 1);
-    for fails in [false, true, false, true, true] {
-        let Next::Run(request) = session.next(UNHURRIED) else {
-            panic!("one failure is no reason to end");
-        };
-        let mut trial = machine.run(&request);
-        if fails {
-            (trial.status, trial.value) = (TrialStatus::Failed, None);
-            trial.reason = "connection refused".into();
-        }
-        session.record(trial);
-    }
-    assert_eq!(session.next(UNHURRIED), Next::Done);
-    let why = session.stopped().unwrap().to_string();
-    assert!(why.contains("connection refused"), "{why}");
-    assert_eq!(conclusion(&mut session).verdict, None);
-    session.retry();
-    go_through(&mut session, |request| machine.run(request));
-    // Those that failed are made up for.
-    let runs = session
-        .trials()
-        .iter()
-        .filter(|t| t.purpose == TrialPurpose::Baseline);
-    assert_eq!(runs.count(), 8 + 3);
-}
-
-#[test]
-fn a_sentinel_that_fails_is_run_again_at_once() {
-    let mut session = Session::new(flat_plan(12, 1)).unwrap();
-    let mut machine = Flat::new(0.05, 1);
-    go_through(&mut session, |request| {
-        let mut trial = machine.run(request);
-        if request.purpose == TrialPurpose::Sentinel {
-            // No number is no measurement.
-            trial.value = Some(f64::NAN);
-        }
-        trial
-    });
-    assert!(matches!(
-        session.stopped(),
-        Some(Stopped::BaselineFails { .. })
-    ));
-    let last: Vec<_> = session
-        .trials()
-        .iter()
-        .rev()
-        .take(3)
-        .map(|t| (t.purpose, t.status))
-        .collect();
-    let failed = (TrialPurpose::Sentinel, TrialStatus::Failed);
-    assert_eq!(
-        last,
-        [
-            failed,
-            failed,
-            (TrialPurpose::Search, TrialStatus::Measured)
-        ]
-    );
-}
-
-#[test]
-fn the_budget_holds() {
-    // Runs of a minute: 8 for the baseline, 18 for the duel, 14 for the search.
-    let minutes = |count: u64| Duration::from_secs(60 * count);
-    let mut wanted = plan(Surface::Wt8, 100, 3);
-    wanted.budget = Some(minutes(40));
-    let mut session = Session::new(wanted.clone()).unwrap();
-    let end = go_through(&mut session, run_on(Surface::Wt8, 3));
-    assert!(end <= minutes(40 + 3), "{end:?}");
-    let count = |session: &Session, purpose| session.count(purpose);
-    assert!((12..=14).contains(&count(&session, TrialPurpose::Search)));
-    assert!(session.trials().iter().any(|t| t.block == Some(4)));
-
-    // Fewer pairs of the baseline where time is short.
-    wanted.budget = Some(minutes(26));
-    let mut session = Session::new(wanted.clone()).unwrap();
-    go_through(&mut session, run_on(Surface::Wt8, 3));
-    assert_eq!(count(&session, TrialPurpose::Baseline), 6);
-    assert!(count(&session, TrialPurpose::Search) >= 1);
-
-    // A budget that allows nothing is said at once, and a larger one resumes.
-    wanted.budget = Some(minutes(15));
-    let mut session = Session::new(wanted.clone()).unwrap();
-    let end = go_through(&mut session, run_on(Surface::Wt8, 3));
-    assert_eq!(end, minutes(1));
-    let why = session.stopped().unwrap().to_string();
-    assert!(why.contains("900 s") && why.contains("1380 s"), "{why}");
-    assert_eq!(conclusion(&mut session).verdict, None);
-}
-
-#[test]
 fn hopeless_runs_are_known_from_those_that_went_through() {
     let mut session = Session::new(plan(Surface::Wt8, 20, 3)).unwrap();
     let mut machine = run_on(Surface::Wt8, 3);
@@ -351,65 +203,6 @@ fn hopeless_runs_are_known_from_those_that_went_through() {
         ended += usize::from(session.early_stop().hopeless(0, partial, best).is_some());
     }
     assert!(may_end >= 10 && ended >= 1, "{may_end} {ended}");
-}
-
-#[test]
-fn without_anything_that_works_there_is_no_duel() {
-    let mut session = Session::new(flat_plan(12, 2)).unwrap();
-    let mut machine = Flat::new(0.05, 2);
-    go_through(&mut session, |request| {
-        let mut trial = machine.run(request);
-        if request.purpose == TrialPurpose::Search {
-            (trial.status, trial.value) = (TrialStatus::Failed, None);
-        }
-        trial
-    });
-    assert_eq!(
-        (session.stopped(), session.count(TrialPurpose::Duel)),
-        (None, 0)
-    );
-    let record = conclusion(&mut session);
-    assert_eq!(
-        (record.verdict, record.best),
-        (None, session.baseline.0.clone())
-    );
-    assert!(record.recommended.is_empty() && record.duels.is_empty());
-}
-
-#[test]
-fn plans_that_make_no_sense_are_refused() {
-    let refused = |change: fn(&mut Plan)| {
-        let mut wanted = flat_plan(12, 1);
-        change(&mut wanted);
-        Session::new(wanted).unwrap_err()
-    };
-    let named = |name: &str| Preset {
-        name: name.into(),
-        values: Configuration::default(),
-    };
-    assert_eq!(refused(|p| p.trials = 0), PlanError::Nothing);
-    assert_eq!(refused(|p| p.baseline_pairs = 0), PlanError::Nothing);
-    assert_eq!(
-        refused(|p| p.duel_pairs = 5),
-        PlanError::DuelPairs { pairs: 5 }
-    );
-    let mut twice = flat_plan(12, 1);
-    twice.also = vec![named("a"), named("a")];
-    assert!(matches!(Session::new(twice), Err(PlanError::Name { .. })));
-    let mut taken = flat_plan(12, 1);
-    taken.presets = vec![named("best")];
-    assert!(matches!(Session::new(taken), Err(PlanError::Name { .. })));
-    let unknown = refused(|p| {
-        let values = [("no_such".to_owned(), Value::Bool(true))];
-        p.presets = vec![Preset {
-            name: "old".into(),
-            values: Configuration(values.into()),
-        }];
-    });
-    let PlanError::Preset { preset, source } = unknown else {
-        panic!("{unknown}");
-    };
-    assert!(preset == "old" && matches!(source, SpaceError::Unknown { .. }));
 }
 
 #[test]
