@@ -12,7 +12,7 @@ use super::plot::{Area, Axis, Figure, line, name, points, px, spaced, words, x_a
 use super::reading::{BASELINE, BEST, MINIMAL, metric_text, setting_text};
 use super::sentences::SEARCH_GUIDES;
 use super::tables::{purpose_words, status_words};
-use crate::layout::sentences::format_s;
+use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
 
 /// Of a longer session the first so many runs are drawn.
@@ -27,6 +27,8 @@ const AREA: Area = Area {
 };
 /// A wider spread of figures than this factor is drawn on a logarithmic axis.
 const SPREAD_LOGARITHMIC: f64 = 30.0;
+
+const HOUR_MS: f64 = 3_600_000.0;
 
 const SEARCHED: usize = 0;
 const FOUGHT: usize = 1;
@@ -134,8 +136,8 @@ impl<'a> Convergence<'a> {
         let labels = spaced(&self.x).into_iter().filter_map(|tick| {
             let index = crate::numbers::whole(tick).checked_sub(1)?;
             let trial = self.trials.get(usize::try_from(index).ok()?)?;
-            let since_s = (trial.started_unix_ms - first_ms) as f64 / 1e3;
-            Some((self.x.at(tick), format_s(since_s)))
+            let since_h = (trial.started_unix_ms - first_ms) as f64 / HOUR_MS;
+            Some((self.x.at(tick), hours_text(since_h)))
         });
         html! {
             (words("axis-name", (AREA.right + 8.0, AREA.top - 10.0), "start", "since the first run"))
@@ -180,7 +182,6 @@ impl<'a> Convergence<'a> {
 
     /// Where the settings found at the start would be by their mean and drift.
     fn drift(&self) -> Markup {
-        const HOUR_MS: f64 = 3_600_000.0;
         let Some(noise) = self.record.noise else {
             return html! {};
         };

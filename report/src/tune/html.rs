@@ -110,7 +110,7 @@ fn verdict(record: &TuneRecord) -> Markup {
             (or_note(tables::duels(record), "No duel was fought, so nothing is proven."))
             @if let Some(tests) = tables::duel_tests(record) { (table(&tests)) }
             @if let Some(pairs) = tables::pairs(record) { details { summary { "Every pair" } (table(&pairs)) } }
-            p.note { bdi { (sentences::expected(record).unwrap_or_else(|| sentences::SEARCH_GUIDES.into())) } }
+            @if let Some(expected) = sentences::expected(record) { p.note { bdi { (expected) } } }
         }
     }
 }
@@ -121,7 +121,7 @@ fn recommended(record: &TuneRecord) -> Markup {
             h2 { "The recommended change" }
             (or_note(tables::change(record), "Change nothing: no gain was proven."))
             @if let Some(reset) = sentences::reset(record) { p { bdi { (reset) } } }
-            @for risk in &record.exports.risks { p { bdi { "Risk: " (risk) } } }
+            @for risk in sentences::risks(record) { p { bdi { (risk) } } }
             @for block in change(record) { (to_copy(&block)) }
             @for block in undo(record) { (to_copy(&block)) }
             p.note { (sentences::restored(record)) }

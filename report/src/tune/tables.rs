@@ -10,7 +10,7 @@ use seekscope_run::tune::{
 use seekscope_run::units::format_count;
 
 use super::reading::{knob, labelled, pair_ratios, ratio, setting_text};
-use crate::layout::sentences::format_s;
+use crate::layout::sentences::hours_text;
 use crate::numbers::{format_number, format_rate, format_share};
 use crate::table::{Cell, Table};
 
@@ -334,8 +334,8 @@ pub(super) fn trials(record: &TuneRecord) -> Option<Table> {
                 }),
                 "",
             ),
-            format_s(trial.prepare_s).into(),
-            format_s(trial.measure_s).into(),
+            hours_text(trial.prepare_s / 3600.0).into(),
+            hours_text(trial.measure_s / 3600.0).into(),
         ]);
     }
     table.or_nothing()
@@ -358,7 +358,7 @@ pub(super) fn ledger(record: &TuneRecord) -> Option<Table> {
     ] {
         table.row([
             what.into(),
-            format_s(time_s).into(),
+            hours_text(time_s / 3600.0).into(),
             format_share(time_s / ledger.total_s).into(),
         ]);
     }

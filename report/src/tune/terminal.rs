@@ -38,16 +38,13 @@ fn of_record(record: &TuneRecord, width: u16) -> Vec<String> {
         text(Some(sentences::goal(record))),
         table(tables::duels(record)),
         table(tables::duel_tests(record)),
-        text(sentences::expected(record).or_else(|| Some(sentences::SEARCH_GUIDES.into()))),
+        text(sentences::expected(record)),
         text(record.noise.as_ref().map(sentences::noise)),
         table(tables::change(record)),
         text(sentences::reset(record)),
     ];
-    let risks = record
-        .exports
-        .risks
-        .iter()
-        .map(|risk| wrapped(&format!("Risk: {}", one_line(risk)), width, ""));
+    let risks = sentences::risks(record);
+    let risks = risks.iter().map(|risk| wrapped(&one_line(risk), width, ""));
     let tail = [
         table(tables::importance(record)),
         table(tables::failures(record)),
