@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use seekscope_run::TuneRecord;
-use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
+use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus, TuneTrial};
 
 use super::marks::{Shape, key, line_key, mark};
 use super::plot::{Area, Axis, Figure, line, name, points, px, spaced, words, x_axis, y_axis};
@@ -29,6 +29,9 @@ const AREA: Area = Area {
 const SPREAD_LOGARITHMIC: f64 = 30.0;
 
 const HOUR_MS: f64 = 3_600_000.0;
+
+/// The band is drawn so far beyond the measured figures, in spreads of these.
+const BAND_REACH: f64 = 0.3;
 
 const SEARCHED: usize = 0;
 const FOUGHT: usize = 1;
@@ -67,22 +70,23 @@ struct Convergence<'a> {
 impl<'a> Convergence<'a> {
     fn of(record: &'a TuneRecord) -> Option<Self> {
         let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
-        let values = || {
-            let bests = trials
-                .iter()
-                .filter_map(|trial| trial.best_so_far)
-                .map(|best| best.value);
-            trials.iter().filter_map(|trial| trial.value).chain(bests)
-        };
-        let (low, high) = values().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| {
-            (l.min(v), h.max(v))
+        let values = || trials.iter().filter_map(|trial| trial.value);
+        let (low, high) = values().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
+            (low.min(value), high.max(value))
         });
         let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
+        // A model that knows little yet must not press all measured points together.
+        let reach = BAND_REACH * (high - low);
+        let bests = trials.iter().filter_map(|trial| trial.best_so_far);
+        let band = bests
+            .flat_map(|best| [best.value, best.low, best.high])
+            .map(|end| end.clamp((low - reach).max(low.min(0.0)), high + reach))
+            .filter(|_| low <= high && reach.is_finite());
         Some(Self {
             record,
             trials,
             x: Axis::exactly(0.0, trials.len() as f64 + 1.0, AREA.left, AREA.right),
-            y: Axis::around(values(), logarithmic, AREA.bottom, AREA.top)?,
+            y: Axis::around(values().chain(band), logarithmic, AREA.bottom, AREA.top)?,
         })
     }
 
@@ -166,17 +170,20 @@ impl<'a> Convergence<'a> {
         if best.is_empty() {
             return html! {};
         }
-        let upper = best
-            .iter()
-            .map(|(index, best)| self.place(*index, best.high));
-        let lower = best
-            .iter()
-            .rev()
-            .map(|(index, best)| self.place(*index, best.low));
+        // What was known after a run holds until the next.
+        let steps = |of: fn(&Expected) -> f64| {
+            let mut places: Vec<(f64, f64)> = Vec::new();
+            for (index, best) in &best {
+                let (x, y) = self.place(*index, of(best));
+                places.extend(places.last().map(|(_, before)| (x, *before)));
+                places.push((x, y));
+            }
+            places
+        };
+        let lower = steps(|best| best.low).into_iter().rev();
         html! {
-            polygon.band.line-0 points=(points(upper.chain(lower))) {}
-            polyline.curve.line-0
-                points=(points(best.iter().map(|(index, best)| self.place(*index, best.value)))) {}
+            polygon.band.line-0 points=(points(steps(|best| best.high).into_iter().chain(lower))) {}
+            polyline.curve.line-0 points=(points(steps(|best| best.value))) {}
         }
     }
 

@@ -143,7 +143,6 @@ fn which_knobs(record: &TuneRecord) -> Markup {
             h2 { "Which knobs matter" }
             @if let Some(figure) = importance::figure(record) { (figure) }
             (or_note(tables::importance(record), "Too little was tried to tell."))
-            @if let Some(nothing) = sentences::undistinguished(record) { p { bdi { (nothing) } } }
         }
     }
 }

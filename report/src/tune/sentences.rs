@@ -5,8 +5,8 @@ use seekscope_run::units::format_count;
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 
 use super::reading::{
-    DURABILITY, deciding_duel, direction, durability_moved, is_baseline, is_durability, labelled,
-    metric_text, ratio, recommended_arm, unit_text, verdict,
+    BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
+    is_durability, labelled, metric_text, ratio, unit_text, verdict,
 };
 use crate::numbers::{format_number, format_rate, format_share};
 
@@ -46,11 +46,11 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
         }
         _ => format!("unresolved: {measured}; it could be either, more pairs would tell"),
     };
-    let arm = recommended_arm(record);
+    if ![BEST, MINIMAL].contains(&duel.candidate.as_str()) {
+        said = format!("{said}, with {}", duel.candidate);
+    }
     if verdict(record) == Some(TuneVerdict::Better) && record.recommended.is_empty() {
         said.push_str("; still nothing is recommended");
-    } else if verdict(record) == Some(TuneVerdict::Better) && arm != duel.candidate {
-        said = format!("{said}, by {}", duel.candidate);
     }
     said
 }
@@ -216,16 +216,6 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
             signed_share(minimal.loss_high)
         )
     })
-}
-
-/// Knobs that no effect could be told of.
-pub(super) fn undistinguished(record: &TuneRecord) -> Option<String> {
-    let knobs = &record.importance.as_ref()?.knobs;
-    let names: Vec<String> = (knobs.iter())
-        .filter(|knob| !knob.distinguishable)
-        .map(|knob| labelled(record, &knob.knob))
-        .collect();
-    (!names.is_empty()).then(|| format!("Not told from nothing: {}.", names.join(", ")))
 }
 
 /// Whether everything is as it was.
