@@ -71,16 +71,17 @@ impl<'a> Convergence<'a> {
     fn of(record: &'a TuneRecord) -> Option<Self> {
         let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
         let values = || trials.iter().filter_map(|trial| trial.value);
-        let (low, high) = values().fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), value| {
-            (low.min(value), high.max(value))
-        });
+        let (low, high) = values().fold(
+            (f64::INFINITY, f64::NEG_INFINITY),
+            |(low, high): (f64, f64), value| (low.min(value), high.max(value)),
+        );
         let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
         // A model that knows little yet must not press all measured points together.
         let reach = BAND_REACH * (high - low);
         let bests = trials.iter().filter_map(|trial| trial.best_so_far);
         let band = bests
             .flat_map(|best| [best.value, best.low, best.high])
-            .map(|end| end.clamp((low - reach).max(low.min(0.0)), high + reach))
+            .map(|end| end.min(high + reach).max(low - reach).max(low.min(0.0)))
             .filter(|_| low <= high && reach.is_finite());
         Some(Self {
             record,

@@ -18,8 +18,6 @@ mod sentences;
 mod summary;
 mod tables;
 mod terminal;
-#[cfg(test)]
-mod tests;
 
 pub use html::html;
 pub use summary::summary;

@@ -284,7 +284,7 @@ mod tests {
         let linear = Axis::exactly(0.0, 105.0, 0.0, 1.0).ticks();
         assert_eq!(linear, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         let log = Axis::around([2.0, 90.0].into_iter(), true, 0.0, 1.0).unwrap();
-        assert_eq!(log.ticks(), [2.0, 5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(log.ticks(), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
         let labels = [0.0, 0.1 + 0.2, 20.0, -4.0, 5000.0, 1e-7, 1e30].map(tick_text);
         assert_eq!(labels, ["0", "0.3", "20", "-4", "5,000", "1e-7", "1e30"]);
     }
