@@ -207,16 +207,15 @@ impl Maker {
         }
     }
 
+    fn one_of<T: Copy, const N: usize>(&mut self, choices: [T; N]) -> T {
+        choices[usize::try_from(self.rng.below(N as u64)).unwrap_or(0)]
+    }
+
     fn proposal(&mut self) -> KnobValues {
-        let dirty = [3, 5, 10, 20, 40, 60, 80][self.rng.below(7) as usize];
-        let syncdelay = [0, 10, 60, 120, 300, 600][self.rng.below(6) as usize];
-        let compressor = ["none", "snappy", "zlib"][self.rng.below(3) as usize];
-        values(
-            dirty,
-            syncdelay,
-            compressor,
-            [100, 500][self.rng.below(2) as usize],
-        )
+        let dirty = self.one_of([3, 5, 10, 20, 40, 60, 80]);
+        let syncdelay = self.one_of([0, 10, 60, 120, 300, 600]);
+        let compressor = self.one_of(["none", "snappy", "zlib"]);
+        values(dirty, syncdelay, compressor, self.one_of([100, 500]))
     }
 
     fn trial(

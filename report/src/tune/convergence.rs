@@ -10,8 +10,8 @@ use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus, TuneTrial};
 use super::marks::{Shape, key, line_key, mark};
 use super::plot::{Area, Axis, Figure, line, name, points, px, spaced, words, x_axis, y_axis};
 use super::reading::{BASELINE, BEST, MINIMAL, metric_text, setting_text};
+use super::runs::{purpose_words, status_words};
 use super::sentences::SEARCH_GUIDES;
-use super::tables::{purpose_words, status_words};
 use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
 

@@ -5,6 +5,7 @@
 //! figures are drawn here, as SVG, so that they are there without scripts too; `plot.rs` has their axes.
 
 mod convergence;
+mod duels;
 mod exports;
 mod forest;
 mod heat;
@@ -14,6 +15,7 @@ mod marks;
 mod plot;
 mod reading;
 mod response;
+mod runs;
 mod sentences;
 mod summary;
 mod tables;
