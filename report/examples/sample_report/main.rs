@@ -5,20 +5,23 @@
 //!   some seconds,
 //! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace,
 //! - `sample_report OUT.html [LEAVES] --layout [--named] [--hostile]`: a layout,
-//! - `sample_report OUT.html [SECONDS] --bench [--hostile]`: a benchmark.
+//! - `sample_report OUT.html [SECONDS] --bench [--hostile]`: a benchmark,
+//! - `sample_report OUT.html [RUNS] --tune [--interrupted | --hostile]`: a tuning session; interrupted after
+//!   so many runs.
 //!
-//! OUT.txt instead is what the terminal would show of a disk, a trace, a layout or a benchmark.
+//! OUT.txt instead is what the terminal would show of a disk, a trace, a layout, a benchmark or a session.
 
 mod bench_sample;
 mod disk_sample;
 mod layout_sample;
 mod synthetic;
 mod trace_sample;
+mod tune_sample;
 
 use std::error::Error;
 
 use seekscope_pattern::analyse;
-use seekscope_report::{ReportInput, disk, html};
+use seekscope_report::{ReportInput, disk, html, tune};
 
 /// Of the text.
 const WIDTH: u16 = 100;
@@ -30,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named] | --bench] [--hostile]")?;
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named] | --bench | --tune [--interrupted]] [--hostile]")?;
     let number = words.get(1).map(|number| number.parse()).transpose()?;
     let report = if flag("--disk") {
         let sample = if flag("--job") {
@@ -56,6 +59,17 @@ fn main() -> Result<(), Box<dyn Error>> {
             sample.terminal(WIDTH)
         } else {
             sample.html()
+        }
+    } else if flag("--tune") {
+        let runs = number.unwrap_or(40);
+        let document = match flag("--interrupted") {
+            true => tune_sample::interrupted(usize::try_from(runs)?),
+            false => tune_sample::session(usize::try_from(runs)?, flag("--hostile")),
+        };
+        if path.ends_with(".txt") {
+            tune::terminal(&document, WIDTH)
+        } else {
+            tune::html(&document)
         }
     } else if flag("--layout") {
         let leaves = number.unwrap_or(20_000);

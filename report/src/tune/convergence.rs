@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use seekscope_run::TuneRecord;
-use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
+use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus, TuneTrial};
 
 use super::marks::{Shape, key, line_key, mark};
 use super::plot::{Area, Axis, Figure, line, name, points, px, spaced, words, x_axis, y_axis};
 use super::reading::{BASELINE, BEST, MINIMAL, metric_text, setting_text};
+use super::runs::{purpose_words, status_words};
 use super::sentences::SEARCH_GUIDES;
-use super::tables::{purpose_words, status_words};
-use crate::layout::sentences::format_s;
+use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
 
 /// Of a longer session the first so many runs are drawn.
@@ -27,6 +27,11 @@ const AREA: Area = Area {
 };
 /// A wider spread of figures than this factor is drawn on a logarithmic axis.
 const SPREAD_LOGARITHMIC: f64 = 30.0;
+
+const HOUR_MS: f64 = 3_600_000.0;
+
+/// The band is drawn so far beyond the measured figures, in spreads of these.
+const BAND_REACH: f64 = 0.3;
 
 const SEARCHED: usize = 0;
 const FOUGHT: usize = 1;
@@ -65,22 +70,24 @@ struct Convergence<'a> {
 impl<'a> Convergence<'a> {
     fn of(record: &'a TuneRecord) -> Option<Self> {
         let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
-        let values = || {
-            let bests = trials
-                .iter()
-                .filter_map(|trial| trial.best_so_far)
-                .map(|best| best.value);
-            trials.iter().filter_map(|trial| trial.value).chain(bests)
-        };
-        let (low, high) = values().fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), v| {
-            (l.min(v), h.max(v))
-        });
+        let values = || trials.iter().filter_map(|trial| trial.value);
+        let (low, high) = values().fold(
+            (f64::INFINITY, f64::NEG_INFINITY),
+            |(low, high): (f64, f64), value| (low.min(value), high.max(value)),
+        );
         let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
+        // A model that knows little yet must not press all measured points together.
+        let reach = BAND_REACH * (high - low);
+        let bests = trials.iter().filter_map(|trial| trial.best_so_far);
+        let band = bests
+            .flat_map(|best| [best.value, best.low, best.high])
+            .map(|end| end.min(high + reach).max(low - reach).max(low.min(0.0)))
+            .filter(|_| low <= high && reach.is_finite());
         Some(Self {
             record,
             trials,
             x: Axis::exactly(0.0, trials.len() as f64 + 1.0, AREA.left, AREA.right),
-            y: Axis::around(values(), logarithmic, AREA.bottom, AREA.top)?,
+            y: Axis::around(values().chain(band), logarithmic, AREA.bottom, AREA.top)?,
         })
     }
 
@@ -134,8 +141,8 @@ impl<'a> Convergence<'a> {
         let labels = spaced(&self.x).into_iter().filter_map(|tick| {
             let index = crate::numbers::whole(tick).checked_sub(1)?;
             let trial = self.trials.get(usize::try_from(index).ok()?)?;
-            let since_s = (trial.started_unix_ms - first_ms) as f64 / 1e3;
-            Some((self.x.at(tick), format_s(since_s)))
+            let since_h = (trial.started_unix_ms - first_ms) as f64 / HOUR_MS;
+            Some((self.x.at(tick), hours_text(since_h)))
         });
         html! {
             (words("axis-name", (AREA.right + 8.0, AREA.top - 10.0), "start", "since the first run"))
@@ -164,23 +171,25 @@ impl<'a> Convergence<'a> {
         if best.is_empty() {
             return html! {};
         }
-        let upper = best
-            .iter()
-            .map(|(index, best)| self.place(*index, best.high));
-        let lower = best
-            .iter()
-            .rev()
-            .map(|(index, best)| self.place(*index, best.low));
+        // What was known after a run holds until the next.
+        let steps = |of: fn(&Expected) -> f64| {
+            let mut places: Vec<(f64, f64)> = Vec::new();
+            for (index, best) in &best {
+                let (x, y) = self.place(*index, of(best));
+                places.extend(places.last().map(|(_, before)| (x, *before)));
+                places.push((x, y));
+            }
+            places
+        };
+        let lower = steps(|best| best.low).into_iter().rev();
         html! {
-            polygon.band.line-0 points=(points(upper.chain(lower))) {}
-            polyline.curve.line-0
-                points=(points(best.iter().map(|(index, best)| self.place(*index, best.value)))) {}
+            polygon.band.line-0 points=(points(steps(|best| best.high).into_iter().chain(lower))) {}
+            polyline.curve.line-0 points=(points(steps(|best| best.value))) {}
         }
     }
 
     /// Where the settings found at the start would be by their mean and drift.
     fn drift(&self) -> Markup {
-        const HOUR_MS: f64 = 3_600_000.0;
         let Some(noise) = self.record.noise else {
             return html! {};
         };

@@ -80,15 +80,15 @@ fn blocks(
         .collect()
 }
 
-/// The line, with a comment of its own language if it moves a knob that weakens durability: what is copied
+/// The line, with a comment of its own language if it names a knob that durability hangs on: what is copied
 /// still works. A line that goes on in the next has its comment before it.
 fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
     if !knobs.iter().any(|knob| speaks_of(line, knob)) {
         return vec![line.to_string()];
     }
     match line.trim_end().ends_with('\\') {
-        true => vec![format!("{comment} weakens durability:"), line.to_string()],
-        false => vec![format!("{line} {comment} weakens durability")],
+        true => vec![format!("{comment} DURABILITY:"), line.to_string()],
+        false => vec![format!("{line} {comment} DURABILITY")],
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_weaken_durability_say_so_and_can_still_be_copied() {
+    fn lines_that_move_durability_say_so_and_can_still_be_copied() {
         let knob = TunedKnob {
             name: "journal_interval".into(),
             baseline: KnobValue::Integer(100),
@@ -125,7 +125,7 @@ mod tests {
         let mark = |line: &str| marked(line, "#", &[&knob]);
         assert_eq!(
             mark("    commitIntervalMs: 500"),
-            ["    commitIntervalMs: 500 # weakens durability"]
+            ["    commitIntervalMs: 500 # DURABILITY"]
         );
         assert_eq!(mark("set journal_interval \\").len(), 2);
         assert_eq!(mark("  directoryPerDB: true"), ["  directoryPerDB: true"]);

@@ -4,10 +4,10 @@ use maud::{Markup, html};
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::TuneDuel;
 
+use super::duels::verdict_words;
 use super::marks::{Shape, key, mark};
 use super::plot::{Area, Axis, Figure, WIDTH, line, name, px, words, x_axis};
 use super::reading::{pair_ratios, ratio};
-use super::tables::duel_verdict;
 use crate::numbers::format_number;
 
 const ROWS_MAX: usize = 24;
@@ -91,7 +91,7 @@ fn numbers(duel: &TuneDuel) -> String {
         "{} over {}: {ratio}, {}",
         duel.candidate,
         duel.against,
-        duel_verdict(duel)
+        verdict_words(duel)
     )
 }
 
@@ -114,7 +114,7 @@ fn duel_row(record: &TuneRecord, duel: &TuneDuel, axis: &Axis, top: f64) -> Mark
                 "{} ({} to {})", format_number(value), format_number(low), format_number(high)
             )))
         }
-        (words("row-name", (RIGHT + 10.0, interval_y + 16.0), "start", duel_verdict(duel)))
+        (words("row-name", (RIGHT + 10.0, interval_y + 16.0), "start", verdict_words(duel)))
         @if let Some(promised) = duel.promised {
             (mark(Shape::Diamond, (axis.at(promised), interval_y), PROMISED, &format!(
                 "promised by the search: {}", format_number(promised)

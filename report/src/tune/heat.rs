@@ -74,7 +74,7 @@ pub(super) fn figure(record: &TuneRecord, map: &HeatMap) -> Option<Markup> {
         ),
         height: bottom + 42.0,
         legend: Vec::new(),
-        caption: "Expected by the model, all other knobs as recommended; darker is a higher figure, the outline \
+        caption: "Expected by the model, all other knobs as recommended; a stronger shade is a higher figure, the outline \
                   is the best cell.",
     };
     Some(figure.around(&drawing))

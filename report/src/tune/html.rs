@@ -4,8 +4,8 @@ use maud::{Markup, html};
 use seekscope_run::{RunDocument, TuneRecord};
 
 use super::exports::{Block, change, undo};
-use super::tables::TRIALS_SHOWN;
-use super::{convergence, forest, heat, importance, response, sentences, tables};
+use super::runs::TRIALS_SHOWN;
+use super::{convergence, duels, forest, heat, importance, response, runs, sentences, tables};
 use crate::facts::{date, device_facts, target_facts};
 use crate::html::facts::{again, limitations, measured_on};
 use crate::html::page::{PageData, page};
@@ -81,7 +81,7 @@ fn of_record(record: &TuneRecord) -> Markup {
         (trials(record))
         section #ledger {
             h2 { "Where the time went" }
-            (or_note(tables::ledger(record), "No times were recorded."))
+            (or_note(runs::ledger(record), "No times were recorded."))
         }
         section #knobs {
             h2 { "What was tuned" }
@@ -107,10 +107,10 @@ fn verdict(record: &TuneRecord) -> Markup {
             p { bdi { (sentences::goal(record)) } }
             h2 { "The duel" }
             @if let Some(figure) = forest::figure(record) { (figure) }
-            (or_note(tables::duels(record), "No duel was fought, so nothing is proven."))
-            @if let Some(tests) = tables::duel_tests(record) { (table(&tests)) }
-            @if let Some(pairs) = tables::pairs(record) { details { summary { "Every pair" } (table(&pairs)) } }
-            p.note { bdi { (sentences::expected(record).unwrap_or_else(|| sentences::SEARCH_GUIDES.into())) } }
+            (or_note(duels::table(record), "No duel was fought, so nothing is proven."))
+            @if let Some(tests) = duels::tests(record) { (table(&tests)) }
+            @if let Some(pairs) = duels::pairs(record) { details { summary { "Every pair" } (table(&pairs)) } }
+            @if let Some(expected) = sentences::expected(record) { p.note { bdi { (expected) } } }
         }
     }
 }
@@ -121,7 +121,7 @@ fn recommended(record: &TuneRecord) -> Markup {
             h2 { "The recommended change" }
             (or_note(tables::change(record), "Change nothing: no gain was proven."))
             @if let Some(reset) = sentences::reset(record) { p { bdi { (reset) } } }
-            @for risk in &record.exports.risks { p { bdi { "Risk: " (risk) } } }
+            @for risk in sentences::risks(record) { p { bdi { (risk) } } }
             @for block in change(record) { (to_copy(&block)) }
             @for block in undo(record) { (to_copy(&block)) }
             p.note { (sentences::restored(record)) }
@@ -143,7 +143,6 @@ fn which_knobs(record: &TuneRecord) -> Markup {
             h2 { "Which knobs matter" }
             @if let Some(figure) = importance::figure(record) { (figure) }
             (or_note(tables::importance(record), "Too little was tried to tell."))
-            @if let Some(nothing) = sentences::undistinguished(record) { p { bdi { (nothing) } } }
         }
     }
 }
@@ -181,8 +180,8 @@ fn trials(record: &TuneRecord) -> Markup {
     html! {
         section #trials {
             h2 { "Every run" }
-            @if let Some(failures) = tables::failures(record) { (table(&failures)) }
-            (or_note(tables::trials(record), "Nothing was run."))
+            @if let Some(failures) = runs::failures(record) { (table(&failures)) }
+            (or_note(runs::trials(record), "Nothing was run."))
             @if hidden > 0 { p.note { (hidden) " further runs are in " code { "trials.parquet" } "." } }
         }
     }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{KnobImportance, Share};
 
-use super::plot::{Area, Axis, Figure, line, name, px, words};
+use super::plot::{Area, Axis, Figure, line, name, px, tick_text, words};
 use super::reading::labelled;
 use super::sentences::SEARCH_GUIDES;
 use crate::numbers::format_share;
@@ -39,7 +39,7 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Markup> {
     let drawing = html! {
         @for tick in axis.ticks() {
             (line("grid", (axis.at(tick), area.top), (axis.at(tick), area.bottom)))
-            (words("tick", (axis.at(tick), area.bottom + 16.0), "middle", &format_share(tick)))
+            (words("tick", (axis.at(tick), area.bottom + 16.0), "middle", &format!("{} %", tick_text(tick * 100.0))))
         }
         (line("axis", (LEFT, area.top), (LEFT, area.bottom)))
         @for (row, knob) in shown.iter().enumerate() {

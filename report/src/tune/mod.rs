@@ -5,6 +5,7 @@
 //! figures are drawn here, as SVG, so that they are there without scripts too; `plot.rs` has their axes.
 
 mod convergence;
+mod duels;
 mod exports;
 mod forest;
 mod heat;
@@ -14,12 +15,11 @@ mod marks;
 mod plot;
 mod reading;
 mod response;
+mod runs;
 mod sentences;
 mod summary;
 mod tables;
 mod terminal;
-#[cfg(test)]
-mod tests;
 
 pub use html::html;
 pub use summary::summary;

@@ -183,7 +183,7 @@ pub(super) fn y_axis(axis: &Axis, area: &Area, of: &str) -> Markup {
     html! {
         @for tick in axis.ticks() {
             (line("grid", (area.left, axis.at(tick)), (area.right, axis.at(tick))))
-            (words("tick", (area.left - 6.0, axis.at(tick) + 4.0), "end", &format_rate(tick)))
+            (words("tick", (area.left - 6.0, axis.at(tick) + 4.0), "end", &tick_text(tick)))
         }
         (words("axis-name", (4.0, area.top - 10.0), "start", &name(of)))
     }
@@ -195,7 +195,7 @@ pub(super) fn x_axis(axis: &Axis, area: &Area, of: &str) -> Markup {
         (line("axis", (area.left, area.bottom), (area.right, area.bottom)))
         @for tick in spaced(axis) {
             (line("axis", (axis.at(tick), area.bottom), (axis.at(tick), area.bottom + 4.0)))
-            (words("tick", (axis.at(tick), area.bottom + 17.0), "middle", &format_rate(tick)))
+            (words("tick", (axis.at(tick), area.bottom + 17.0), "middle", &tick_text(tick)))
         }
         (words("axis-name", (f64::midpoint(area.left, area.right), area.bottom + 34.0), "middle", of))
     }
@@ -212,6 +212,18 @@ pub(super) fn spaced(axis: &Axis) -> Vec<f64> {
         }
     }
     kept
+}
+
+/// A round value, without digits that say nothing: "20", "0.05", "5,000".
+pub(super) fn tick_text(tick: f64) -> String {
+    // Steps are sums of binary fractions: 0.30000000000000004 is 0.3.
+    let rounded = (tick * 1e6).round() / 1e6;
+    match tick.abs() {
+        0.0 => "0".into(),
+        size if (1e-4..1e3).contains(&size) => format!("{rounded}"),
+        size if (1e3..1e15).contains(&size) => format_rate(tick),
+        _ => format!("{tick:e}"),
+    }
 }
 
 /// What stands around a drawing.
@@ -256,7 +268,7 @@ mod tests {
             values in prop::collection::vec(any::<f64>(), 0..9), logarithmic: bool,
         ) {
             let Some(axis) = Axis::around(values.iter().copied(), logarithmic, 40.0, 700.0) else {
-                prop_assert!(values.iter().all(|v| !(v.abs() < DRAWN_MAX) || (logarithmic && *v <= 0.0)));
+                prop_assert!(!values.iter().any(|v| v.abs() < DRAWN_MAX && (!logarithmic || *v > 0.0)));
                 return Ok(());
             };
             for value in values {
@@ -273,5 +285,7 @@ mod tests {
         assert_eq!(linear, [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]);
         let log = Axis::around([2.0, 90.0].into_iter(), true, 0.0, 1.0).unwrap();
         assert_eq!(log.ticks(), [2.0, 5.0, 10.0, 20.0, 50.0, 100.0]);
+        let labels = [0.0, 0.1 + 0.2, 20.0, -4.0, 5000.0, 1e-7, 1e30].map(tick_text);
+        assert_eq!(labels, ["0", "0.3", "20", "-4", "5,000", "1e-7", "1e30"]);
     }
 }

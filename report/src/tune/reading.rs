@@ -9,8 +9,8 @@ pub(super) const BASELINE: &str = "baseline";
 pub(super) const BEST: &str = "best";
 /// The arm of the best setting with as many knobs as possible as they were.
 pub(super) const MINIMAL: &str = "minimal";
-/// Stands after a knob that weakens durability, wherever it is named.
-pub(super) const DURABILITY: &str = "[weakens durability]";
+/// Stands after a knob that decides what a crash may lose, wherever it is named.
+pub(super) const DURABILITY: &str = "[DURABILITY]";
 
 /// The knob of that name, if it was tuned.
 pub(super) fn knob<'a>(record: &'a TuneRecord, name: &str) -> Option<&'a TunedKnob> {
@@ -22,7 +22,7 @@ pub(super) fn is_durability(knob: &TunedKnob) -> bool {
     knob.risk == "D"
 }
 
-/// The knob's name, labelled if it weakens durability.
+/// The knob's name, labelled if durability hangs on it.
 pub(super) fn labelled(record: &TuneRecord, name: &str) -> String {
     match knob(record, name).is_some_and(is_durability) {
         true => format!("{name} {DURABILITY}"),
@@ -30,7 +30,7 @@ pub(super) fn labelled(record: &TuneRecord, name: &str) -> String {
     }
 }
 
-/// What of `values` differs from the start: "cache = 3, journal [weakens durability] = false".
+/// What of `values` differs from the start: "cache = 3, journal [DURABILITY] = false".
 pub(super) fn setting_text(record: &TuneRecord, values: &KnobValues) -> String {
     let differs =
         |name: &str| knob(record, name).is_none_or(|k| values.get(name) != Some(&k.baseline));
@@ -127,7 +127,7 @@ pub(super) fn pair_ratios(record: &TuneRecord, duel: &TuneDuel) -> Vec<(u32, f64
         .collect()
 }
 
-/// Knobs of the recommendation that weaken durability and are moved by it.
+/// Knobs that the recommendation moves and durability hangs on.
 pub(super) fn durability_moved(record: &TuneRecord) -> Vec<&TunedKnob> {
     let moved = |knob: &&TunedKnob| {
         let becomes = record.recommended.get(&knob.name);

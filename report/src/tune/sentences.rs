@@ -1,12 +1,12 @@
 //! What a session's figures mean, in words.
 
-use seekscope_run::tune::{Expected, TuneDuel, TuneNoise, TuneVerdict};
+use seekscope_run::tune::{Expected, TuneDuel, TuneNoise, TuneVerdict, TunedKnob};
 use seekscope_run::units::format_count;
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 
 use super::reading::{
-    deciding_duel, direction, durability_moved, is_baseline, metric_text, ratio, recommended_arm,
-    unit_text, verdict,
+    BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
+    is_durability, labelled, metric_text, ratio, unit_text, verdict,
 };
 use crate::numbers::{format_number, format_rate, format_share};
 
@@ -46,11 +46,11 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
         }
         _ => format!("unresolved: {measured}; it could be either, more pairs would tell"),
     };
-    let arm = recommended_arm(record);
+    if ![BEST, MINIMAL].contains(&duel.candidate.as_str()) {
+        said = format!("{said}, with {}", duel.candidate);
+    }
     if verdict(record) == Some(TuneVerdict::Better) && record.recommended.is_empty() {
         said.push_str("; still nothing is recommended");
-    } else if verdict(record) == Some(TuneVerdict::Better) && arm != duel.candidate {
-        said = format!("{said}, by {}", duel.candidate);
     }
     said
 }
@@ -130,28 +130,44 @@ pub(super) fn goal(record: &TuneRecord) -> String {
 /// Said before anything else: a crash may lose writes.
 pub(super) fn durability(record: &TuneRecord) -> Option<String> {
     let knobs = durability_moved(record);
-    let names: Vec<String> = knobs.iter().map(|knob| knob.name.clone()).collect();
+    let names: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "Durability: with the recommended change a crash may lose writes that were acknowledged ({}).",
+            "{DURABILITY} The recommended change moves what decides which acknowledged writes a crash may \
+             lose: {}.",
             names.join(", ")
         )
     })
 }
 
-/// What the search expected of its best setting.
+/// What the search expected of its best setting; nothing where no figure of its is shown.
 pub(super) fn expected(record: &TuneRecord) -> Option<String> {
-    let Expected { value, low, high } = record.expected?;
+    let Some(Expected { value, low, high }) = record.expected else {
+        let guessed = record.importance.is_some() || !record.duels.is_empty();
+        return guessed.then(|| SEARCH_GUIDES.into());
+    };
+    let unit = match unit_text(record) {
+        unit if unit.is_empty() => record.metric.clone(),
+        unit => unit,
+    };
     Some(format!(
-        "The search expected {} {} of its best setting ({} to {}). {SEARCH_GUIDES}",
+        "The search expected {} {unit} of its best setting ({} to {}). {SEARCH_GUIDES}",
         format_rate(value),
-        match unit_text(record).as_str() {
-            "" => record.metric.clone(),
-            unit => unit.to_string(),
-        },
         format_rate(low),
         format_rate(high)
     ))
+}
+
+/// What the change risks, a line for each knob that is more than performance.
+pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
+    let label = |risk: &String| {
+        let names = |knob: &&TunedKnob| is_durability(knob) && risk.contains(knob.name.as_str());
+        match record.knobs.iter().find(names) {
+            Some(_) => format!("Risk {DURABILITY}: {risk}"),
+            None => format!("Risk: {risk}"),
+        }
+    };
+    record.exports.risks.iter().map(label).collect()
 }
 
 /// Noise and drift of the settings found at the start.
@@ -187,7 +203,9 @@ pub(super) fn signed_share(share: f64) -> String {
 /// Knobs that went back, and what that costs.
 pub(super) fn reset(record: &TuneRecord) -> Option<String> {
     let minimal = record.minimal.as_ref()?;
-    let names: Vec<String> = minimal.reset.clone();
+    let names: Vec<String> = (minimal.reset.iter())
+        .map(|name| labelled(record, name))
+        .collect();
     (!names.is_empty()).then(|| {
         format!(
             "Back to where they were, for their effect is within noise: {}. By the model that costs {} \
@@ -200,16 +218,6 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
     })
 }
 
-/// Knobs that no effect could be told of.
-pub(super) fn undistinguished(record: &TuneRecord) -> Option<String> {
-    let knobs = &record.importance.as_ref()?.knobs;
-    let names: Vec<&str> = (knobs.iter())
-        .filter(|knob| !knob.distinguishable)
-        .map(|knob| knob.knob.as_str())
-        .collect();
-    (!names.is_empty()).then(|| format!("Not told from nothing: {}.", names.join(", ")))
-}
-
 /// Whether everything is as it was.
 pub(super) fn restored(record: &TuneRecord) -> &'static str {
     match record.restored {
@@ -217,6 +225,6 @@ pub(super) fn restored(record: &TuneRecord) -> &'static str {
         Some(false) => {
             "NOT every setting was put back: see the limitations, and seekscope tune --restore RUN."
         }
-        None => "No setting of the server is changed by this run.",
+        None => "No setting was changed, so none had to be put back.",
     }
 }

@@ -4,7 +4,7 @@
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 
 use super::exports::{Block, change, undo};
-use super::{sentences, tables};
+use super::{duels, runs, sentences, tables};
 use crate::terminal::{limitations, visible};
 use crate::text::{table_text, wrapped};
 use crate::wording;
@@ -36,22 +36,19 @@ fn of_record(record: &TuneRecord, width: u16) -> Vec<String> {
     let head = [
         text(sentences::durability(record)),
         text(Some(sentences::goal(record))),
-        table(tables::duels(record)),
-        table(tables::duel_tests(record)),
-        text(sentences::expected(record).or_else(|| Some(sentences::SEARCH_GUIDES.into()))),
+        table(duels::table(record)),
+        table(duels::tests(record)),
+        text(sentences::expected(record)),
         text(record.noise.as_ref().map(sentences::noise)),
         table(tables::change(record)),
         text(sentences::reset(record)),
     ];
-    let risks = record
-        .exports
-        .risks
-        .iter()
-        .map(|risk| wrapped(&format!("Risk: {}", one_line(risk)), width, ""));
+    let risks = sentences::risks(record);
+    let risks = risks.iter().map(|risk| wrapped(&one_line(risk), width, ""));
     let tail = [
         table(tables::importance(record)),
-        table(tables::failures(record)),
-        table(tables::ledger(record)),
+        table(runs::failures(record)),
+        table(runs::ledger(record)),
         text(Some(sentences::restored(record).into())),
     ];
     let mut all: Vec<String> = head.into_iter().flatten().collect();

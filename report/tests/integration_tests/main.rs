@@ -4,6 +4,7 @@ mod bench_report;
 mod disk_report;
 mod layout_report;
 mod trace_report;
+mod tune_report;
 
 #[path = "../../examples/sample_report/bench_sample.rs"]
 mod bench_sample;
@@ -15,6 +16,8 @@ mod layout_sample;
 mod synthetic;
 #[path = "../../examples/sample_report/trace_sample.rs"]
 mod trace_sample;
+#[path = "../../examples/sample_report/tune_sample.rs"]
+mod tune_sample;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

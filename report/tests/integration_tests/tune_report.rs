@@ -1,0 +1,348 @@
+//! Reports of tuning sessions: what they say, what they draw, and what they never let through.
+
+use std::collections::BTreeSet;
+
+use seekscope_report::tune::{html, summary, terminal};
+use seekscope_run::tune::{TrialStatus, TuneVerdict};
+use seekscope_run::{Outcome, RunDocument, TuneRecord};
+use serde_json::Value;
+
+use crate::synthetic::HOSTILE_NAMES;
+use crate::tune_sample::{BLOCKS, interrupted, session};
+use crate::{assert_closed, between, markup};
+
+const RUNS: usize = 40;
+
+/// The session after `change`.
+fn changed(change: impl FnOnce(&mut TuneRecord)) -> RunDocument {
+    let mut document = session(RUNS, false);
+    change(document.tune.get_or_insert_default());
+    document
+}
+
+fn first_line(document: &RunDocument) -> String {
+    let text = terminal(document, 200);
+    text.lines().next().unwrap_or_default().to_string()
+}
+
+/// The figure with this id.
+fn figure<'a>(page: &'a str, id: &str) -> &'a str {
+    between(
+        page,
+        &format!("<figure class=\"chart\" id=\"{id}\">"),
+        "</figure>",
+    )
+}
+
+/// The words without their line breaks.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn hostile_text_stays_text() {
+    let document = session(RUNS, true);
+    let page = html(&document);
+    let body = markup(&page);
+    for name in HOSTILE_NAMES {
+        assert!(!body.contains(name), "{name} got through");
+    }
+    for element in [
+        "<img",
+        "<script",
+        "</script",
+        "</style",
+        " style=\"",
+        " href=\"",
+    ] {
+        assert!(!body.contains(element), "{element}");
+    }
+    // Titles are those of our own marks: each that begins ends.
+    assert_eq!(
+        body.matches("<title>").count(),
+        body.matches("</title>").count()
+    );
+    assert!(body.contains("&lt;/title&gt;&lt;/style&gt;&lt;svg"));
+    assert!(!body.chars().any(char::is_control) && !body.contains('\u{202e}'));
+    assert_closed(&page);
+    let text = terminal(&document, 100);
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text}");
+    assert!(!text.contains('\u{202e}') && text.contains(r"\u{202e}"));
+}
+
+#[test]
+fn the_verdict_is_one_sentence_and_comes_first() {
+    let document = session(RUNS, false);
+    assert_eq!(
+        first_line(&document),
+        "1.42 × the throughput (1.31 to 1.52, 6 pairs)"
+    );
+    let none = changed(|record| {
+        record.verdict = Some(TuneVerdict::NotBetter);
+        record.recommended.clear();
+    });
+    assert!(first_line(&none).starts_with("no real gain: 1.44 × the throughput"));
+    let open = changed(|record| record.verdict = Some(TuneVerdict::Unresolved));
+    assert!(first_line(&open).starts_with("unresolved: 1.42 ×"));
+    let failed = changed(|record| record.duels[1].failed = 2);
+    assert!(first_line(&failed).contains("no real gain: 2 runs of minimal failed"));
+    let few = changed(|record| {
+        (
+            record.duels[1].ratio,
+            record.duels[1].low,
+            record.duels[1].high,
+        ) = (0.0, 0.0, 0.0)
+    });
+    assert!(
+        first_line(&few).starts_with("unresolved: 6 pairs of minimal and baseline are too few")
+    );
+    let less = changed(|record| (record.maximise, record.metric) = (false, "p99".into()));
+    assert!(
+        first_line(&less).contains("1.42 × less p99"),
+        "{}",
+        first_line(&less)
+    );
+    let expert = changed(|record| {
+        let trials = record.trials.iter();
+        let expert = trials
+            .filter(|trial| trial.arm == "expert 2018")
+            .map(|trial| trial.values.clone());
+        record.recommended = expert.last().unwrap_or_default();
+    });
+    assert!(first_line(&expert).ends_with("(1.24 to 1.47, 6 pairs), with expert 2018"));
+}
+
+#[test]
+fn a_session_without_a_duel_says_why_and_claims_nothing() {
+    for (document, why) in [
+        (
+            interrupted(5),
+            "no duel was fought: the session ended before it",
+        ),
+        (interrupted(0), "no duel was fought: nothing was run"),
+        (
+            changed(|record| {
+                record.duels.clear();
+                record.verdict = None;
+                record.best = record.trials[0].values.clone();
+            }),
+            "no real gain: nothing that was tried promised more",
+        ),
+    ] {
+        assert!(
+            first_line(&document).starts_with(why),
+            "{}",
+            first_line(&document)
+        );
+        let page = html(&document);
+        let heading = between(&page, "<h1>", "</h1>").to_lowercase();
+        assert!(heading.contains(&why[..20]), "{heading}");
+        assert!(figure(&page, "tune-duels").is_empty());
+        assert!(page.contains("No duel was fought, so nothing is proven."));
+    }
+    let mut failed = RunDocument::begin("tune", Vec::new());
+    failed.outcome = Outcome::Failed;
+    failed.outcome_reason = Some("the server is in use".into());
+    assert!(terminal(&failed, 80).contains("Failed run: the server is in use."));
+    assert!(html(&failed).contains("Nothing was tuned in this run"));
+}
+
+#[test]
+fn the_terminal_tells_duels_change_importance_time_and_undo() {
+    let text = terminal(&session(RUNS, false), 100);
+    let words = joined(&text);
+    for part in [
+        "minimal baseline 1.42 1.31 to 1.52 6 better 1.32",
+        "minimal baseline 1.49 0.0156 < 0.0001",
+        "minimal best 0.99 0.95 to 1.03 6 unresolved",
+        "only the duel proves",
+        "-1.2 % per hour. 24 pairs are likely to show a gain of 3.1 % or more",
+        "dirty_trigger 20 40 engine: eviction_dirty_trigger",
+        "within noise: compressor.",
+        "not told from nothing compressor",
+        "failed the server did not start within 60 s 4",
+        "measuring, with warm-up 26.7 min 62.0 %",
+        "Undo: mongod.conf: storage: journal: commitIntervalMs: 100",
+    ] {
+        assert!(words.contains(part), "{part} is missing from\n{text}");
+    }
+    let widest = text
+        .lines()
+        .map(|line| line.trim_end().chars().count())
+        .max();
+    assert!(widest <= Some(100), "{text}");
+}
+
+#[test]
+fn every_line_with_a_durability_knob_is_labelled() {
+    let document = session(RUNS, false);
+    let text = terminal(&document, 300);
+    let lines: Vec<&str> = (text.lines())
+        .filter(|line| line.contains("commit_interval") || line.contains("commitIntervalMs"))
+        .collect();
+    assert!(lines.len() >= 6, "{text}");
+    assert!(
+        lines.iter().all(|line| line.contains("DURABILITY")),
+        "{lines:#?}"
+    );
+    let page = html(&document);
+    assert!(page.contains("data-outcome=\"durability\""));
+    let trials = between(&page, "<section id=\"trials\">", "</section>");
+    let moved = trials.matches("commit_interval").count();
+    assert!(moved > 10 && moved == trials.matches("commit_interval [DURABILITY]").count());
+    let harmless = changed(|record| {
+        record.recommended.remove("commit_interval");
+    });
+    assert!(!html(&harmless).contains("data-outcome=\"durability\""));
+}
+
+#[test]
+fn convergence_marks_every_run_by_shape() {
+    let document = session(RUNS, false);
+    let page = html(&document);
+    let chart = figure(&page, "tune-convergence");
+    let drawing = between(chart, "<svg class=\"drawing\"", "<ul");
+    let trials = document.tune.map_or_else(Vec::new, |record| record.trials);
+    let marks = |class: &str| {
+        drawing
+            .matches(&format!("<path class=\"mark {class}\""))
+            .count()
+    };
+    let baselines = trials
+        .iter()
+        .filter(|trial| trial.arm == "baseline")
+        .count();
+    assert_eq!(drawing.matches("<path ").count(), trials.len());
+    assert_eq!(marks("line-6"), baselines);
+    assert_eq!(marks("line-1"), 3 * BLOCKS as usize);
+    let hollow = [TrialStatus::EndedEarly, TrialStatus::ConstraintMissed];
+    let hollow = trials
+        .iter()
+        .filter(|trial| hollow.contains(&trial.status))
+        .count();
+    assert_eq!(marks("line-0 open"), hollow);
+    assert_eq!(drawing.matches("<polygon class=\"band").count(), 1);
+    assert_eq!(
+        drawing.matches("expert 2018</text>").count() + drawing.matches("class=\"preset\"").count(),
+        1
+    );
+    assert!(chart.contains("aria-label=\"throughput (per s) over 76 runs"));
+    for meaning in [
+        "failed",
+        "ended early",
+        "constraint missed",
+        "as found at the start",
+    ] {
+        assert!(
+            chart.contains(&format!("<bdi>{meaning}</bdi>")),
+            "{meaning}"
+        );
+    }
+}
+
+#[test]
+fn duels_importance_slices_and_pairs_are_drawn() {
+    let page = html(&session(RUNS, false));
+    let duels = figure(&page, "tune-duels");
+    let marks = between(duels, "<svg class=\"drawing\"", "<ul")
+        .matches("<path ")
+        .count();
+    assert_eq!(
+        marks,
+        4 + 2 + 4 * BLOCKS as usize,
+        "ratios, promises and pairs"
+    );
+    let bars = figure(&page, "tune-importance");
+    assert_eq!(bars.matches("<rect class=\"bar").count(), 2 * 4);
+    assert_eq!(bars.matches("not told from nothing").count(), 1);
+    assert!(figure(&page, "tune-slice-0").contains("dirty_trigger, logarithmic"));
+    assert_eq!(
+        figure(&page, "tune-slice-0")
+            .matches("<polygon class=\"band")
+            .count(),
+        1
+    );
+    assert_eq!(
+        figure(&page, "tune-slice-2").matches("expected 5").count(),
+        1,
+        "a dot for each word"
+    );
+    let heat = figure(&page, "tune-heat");
+    assert_eq!(heat.matches("<rect class=\"cell").count(), 8 * 7);
+    assert_eq!(heat.matches("cell line-0 best").count(), 1);
+    // Numbers of every figure stand in tables too, for who cannot see it.
+    assert_eq!(page.matches("<summary>").count(), 1 + 3 + 1);
+}
+
+#[test]
+fn broken_figures_of_a_record_do_no_harm() {
+    let document = changed(|record| {
+        for (index, trial) in record.trials.iter_mut().enumerate() {
+            trial.value = [
+                Some(f64::NAN),
+                Some(f64::INFINITY),
+                Some(-1e300),
+                None,
+                Some(0.0),
+            ][index % 5];
+            trial.started_unix_ms = if index % 2 == 0 { 0 } else { u64::MAX };
+            trial.best_so_far = None;
+        }
+        if let Some(map) = &mut record.heat_map {
+            map.expected.truncate(3);
+            map.expected[1].clear();
+            map.at[1].clear();
+        }
+        record.slices[0].points.clear();
+        record.slices[1].points.truncate(1);
+        record.ledger.total_s = f64::NAN;
+        record.duels[0].ratio = f64::NAN;
+    });
+    assert!(html(&document).contains("tune-duels"));
+    assert!(terminal(&document, 1).len() > 100);
+    let many = html(&session(1200, false));
+    assert!(many.contains("further runs are in"));
+}
+
+/// Keys of an object, and those that the schema asks for.
+fn assert_keys(value: &Value, schema: &Value) {
+    let keys: BTreeSet<&str> = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(key, _)| key.as_str())
+        .collect();
+    let required: BTreeSet<&str> = schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(required.len() >= 2);
+    assert_eq!(keys, required);
+}
+
+#[test]
+fn the_summary_has_what_its_schema_names() {
+    let schema: Value =
+        serde_json::from_str(include_str!("../../../docs/schema/tune.schema.json")).unwrap();
+    let schema = &schema["properties"]["summary"];
+    let record = session(RUNS, false).tune.unwrap();
+    let summary = summary(&record);
+    assert_keys(&summary, schema);
+    let properties = &schema["properties"];
+    for of in ["duel", "noise", "minimal", "exports", "ledger", "expected"] {
+        assert_keys(&summary[of], &properties[of]);
+    }
+    for of in ["duels", "importance", "interactions"] {
+        assert_keys(&summary[of][0], &properties[of]["items"]);
+    }
+    assert_eq!(summary["trials"], 76);
+    assert_eq!(summary["failed"], 4);
+    assert_eq!(summary["duel"]["candidate"], "minimal");
+    assert_eq!(summary["verdict"], "better");
+    assert_eq!(summary["baseline"]["syncdelay"], 60);
+    let empty = seekscope_report::tune::summary(&TuneRecord::default());
+    assert_keys(&empty, schema);
+    assert!(empty["duel"].is_null() && empty["verdict"].is_null() && empty["restored"].is_null());
+}
