@@ -266,11 +266,7 @@ fn the_minimal_change_is_only_better_if_the_best_is() {
         }
         let field = duels::Field::new(Goal::Maximise, &arms, 24, &trials);
         let duels = field.comparisons();
-        assert!(
-            duels
-                .iter()
-                .all(|d| d.candidate != MINIMAL || d.ratio > 1.9)
-        );
+        assert!(duels[1].candidate == MINIMAL && duels[1].ratio > 1.9);
         let recommended = conclusion::recommended(&duels).map(str::to_owned);
         (
             field.is_over(),
@@ -293,7 +289,7 @@ fn the_minimal_change_is_only_better_if_the_best_is() {
     // Where the best failed, the minimal change is the claim.
     let failed = [Some(210.0), None, Some(210.0), Some(210.0)];
     assert_eq!(verdicts(failed), (true, not, better, Some(MINIMAL.into())));
-    let fast = [Some(205.0), Some(204.0), Some(203.0), Some(204.0)];
+    let fast = [Some(212.0), Some(211.0), Some(210.0), Some(211.0)];
     // It loses more than 1 % for certain.
     assert_eq!(verdicts(fast), (true, better, better, Some(BEST.into())));
 }
