@@ -218,7 +218,7 @@ pub struct TuneDuel {
     pub promised: Option<f64>,
     /// The worst pair's ratio.
     pub worst: f64,
-    /// Runs of the candidate that failed: more than none and it is not better.
+    /// Runs of the candidate that failed or missed a constraint: more than none and it is not better.
     pub failed: u64,
 }
 
