@@ -103,11 +103,12 @@ fn the_verdict_is_one_sentence_and_comes_first() {
         first_line(&less)
     );
     let expert = changed(|record| {
-        let trials = record.trials.iter();
-        let expert = trials
-            .filter(|trial| trial.arm == "expert 2018")
-            .map(|trial| trial.values.clone());
-        record.recommended = expert.last().unwrap_or_default();
+        let expert = record
+            .trials
+            .iter()
+            .find(|trial| trial.arm == "expert 2018");
+        let expert = expert.map(|trial| trial.values.clone());
+        record.recommended = expert.unwrap_or_default();
     });
     assert!(first_line(&expert).ends_with("(1.24 to 1.47, 6 pairs), with expert 2018"));
 }
