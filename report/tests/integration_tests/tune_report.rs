@@ -198,6 +198,19 @@ fn every_line_with_a_durability_knob_is_labelled() {
 }
 
 #[test]
+fn a_server_that_is_left_changed_is_told_of_first() {
+    let left = changed(|record| record.restored = Some(false));
+    let text = terminal(&left, 200);
+    assert!(
+        text.lines()
+            .nth(2)
+            .is_some_and(|line| line.starts_with("NOT every setting was put back"))
+    );
+    assert!(html(&left).contains("data-outcome=\"changed\""));
+    assert!(!html(&session(RUNS, false)).contains("data-outcome=\"changed\""));
+}
+
+#[test]
 fn convergence_marks_every_run_by_shape() {
     let document = session(RUNS, false);
     let page = html(&document);
