@@ -26,7 +26,9 @@ mod replay;
 mod report_command;
 mod session;
 mod signals;
+mod stored_arguments;
 mod trace;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -40,7 +42,7 @@ use progress::Progress;
 
 fn main() -> ExitCode {
     let cli = Cli::parse_from(environment::command_line());
-    let arguments = doctor::stored_arguments(std::env::args_os().skip(1));
+    let arguments = stored_arguments::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
     match run(cli.command, arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,6 +77,10 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
         Command::Reorder(args) => runtime()?.block_on(reorder::run(*args, &environment, arguments)),
         Command::Prefetch(args) => runtime()?.block_on(prefetch::run(*args, arguments)),
+        Command::Tune(args) => {
+            clean::offer(&environment, Progress::new(args.output().quiet))?;
+            runtime()?.block_on(tune::run(*args, &environment, arguments))
+        }
         Command::Compare(args) => compare::run(&args),
         Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::doctor::redacted_argument;
+use crate::stored_arguments::redacted_argument;
 
 /// Overwrites the arguments that carry credentials, in the memory that `/proc/PID/cmdline` shows.
 /// Call while there is one thread and after the arguments were parsed.

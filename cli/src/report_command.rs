@@ -7,7 +7,7 @@ use crate::args::ReportArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace};
+use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
 
 /// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<()> {
@@ -25,6 +25,10 @@ pub fn run(args: &ReportArgs) -> Result<()> {
     if document.prefetch.is_some() {
         let session = Session::reopen(directory, document);
         return prefetch::show_run(&session, &args.output, Progress::new(args.output.quiet));
+    }
+    if document.tune.is_some() {
+        let mut session = Session::reopen(directory, document);
+        return tune::show(&mut session, &args.output, Progress::new(args.output.quiet));
     }
     if document.bench.is_some() {
         let mut session = Session::reopen(directory, document);

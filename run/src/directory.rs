@@ -1,6 +1,6 @@
 //! A run directory on disk: created once, written as the run goes on, opened by any later command.
 //! Its parts: `io_records`, `totals_records`, `interval_records`, `counter_records`, `layout_records`,
-//! and [`crate::latency_log`].
+//! `trial_records`, and [`crate::latency_log`].
 
 mod counter_records;
 mod interval_records;
@@ -8,6 +8,7 @@ mod io_records;
 mod layout_records;
 mod spooled_table;
 mod totals_records;
+mod trial_records;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -23,6 +24,7 @@ pub use interval_records::IntervalWriter;
 pub use io_records::IoWriter;
 pub use layout_records::LeafWriter;
 pub use totals_records::TotalsWriter;
+pub use trial_records::TrialJournal;
 
 const DOCUMENT: &str = "run.json";
 /// The self-contained report.
@@ -144,7 +146,8 @@ impl RunDirectory {
         self.finish_io()?;
         self.finish_totals()?;
         self.finish_intervals()?;
-        self.finish_counters()
+        self.finish_counters()?;
+        self.finish_trials()
     }
 
     /// Where the next version of a file is written before [`Self::put_in_place`].

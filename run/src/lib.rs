@@ -47,7 +47,9 @@ pub use clock::{ClockOffset, monotonic_ns};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
-pub use directory::{CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory};
+pub use directory::{
+    CounterWriter, IntervalWriter, IoWriter, LeafWriter, RunDirectory, TrialJournal,
+};
 pub use disk_measurement::{
     AccessKind, DirectFacts, DiskMeasurement, DiskStep, EngineKind, JobFacts, JobOutcome,
     OperationOutcome, ReadAdvice, StepGroup,

@@ -59,6 +59,11 @@ impl JsonLinesWriter {
         }
         self.file.write_all(&lines)
     }
+
+    /// Brings what was written to the disk.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
 }
 
 /// The values of a file of JSON lines; none without the file. Lines that make no sense are

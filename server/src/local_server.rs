@@ -24,10 +24,7 @@ const PORT_ATTEMPTS: u32 = 3;
 /// data (a fifth of the cache, of which the small cache of an experiment has little) it is rolled
 /// back and tried again without end. A private server also needs no log for replication.
 const SECANTUSD_ENVIRONMENT: [(&str, &str); 2] = [
-    (
-        "SECANTUS_WT_CONFIG_EXTRA",
-        "eviction_dirty_trigger=90,eviction_updates_trigger=90",
-    ),
+    ("SECANTUS_WT_CONFIG_EXTRA", LocalServer::SECANTUSD_ENGINE),
     ("SECANTUS_DISABLE_OPLOG", "1"),
 ];
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -102,6 +99,10 @@ pub enum LocalServerError {
 }
 
 impl LocalServer {
+    /// WiredTiger's configuration of a secantusd-rs that is started without another; see the constant
+    /// above.
+    pub const SECANTUSD_ENGINE: &str = "eviction_dirty_trigger=90,eviction_updates_trigger=90";
+
     /// Starts a server and waits until it answers. Dropping the future kills it.
     pub async fn start(options: &LocalServerOptions) -> Result<Self, LocalServerError> {
         let at = |path: &Path| {

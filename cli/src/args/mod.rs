@@ -13,6 +13,7 @@ mod reorder;
 mod replay;
 mod trace;
 mod trace_files;
+mod tune;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,10 @@ pub use replay::{LoopName, ReplayArgs, Speed};
 use seekscope_run::units::{parse_bytes, parse_duration};
 pub use trace::{BackendName, OpName, RecordArgs, TraceArgs, TraceVerb, WhoArgs};
 pub use trace_files::{ExportArgs, ExportFormat, ImportArgs, ImportFormat};
+pub use tune::{
+    TuneApplyArgs, TuneArgs, TuneForm, TuneInitArgs, TuneKnobArgs, TuneLocalArgs, TuneMeasuredArgs,
+    TuneSessionArgs, TuneShowArgs, TuneVerb,
+};
 
 /// Why is this document database slow on disk, how sure is that, and what to type about it.
 #[derive(Debug, Parser)]
@@ -65,6 +70,7 @@ pub enum Command {
     Layout(Box<LayoutArgs>),
     Reorder(Box<ReorderArgs>),
     Prefetch(Box<PrefetchArgs>),
+    Tune(Box<TuneArgs>),
     Mongoperf(MongoperfArgs),
     Replay(Box<ReplayArgs>),
     Compare(CompareArgs),

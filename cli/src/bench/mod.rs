@@ -4,11 +4,13 @@ mod client_choice;
 mod data;
 mod ending;
 mod figures;
+mod folder_copy;
 mod index;
 mod objective;
 mod own;
 mod owned;
 mod private_server;
+mod repeatable;
 mod results;
 mod rounds;
 mod schema;
@@ -26,7 +28,11 @@ mod variants;
 mod ycsb;
 mod ycsb_output;
 
+pub use repeatable::Repeatable;
 pub use results::{Results, Show};
+pub use rounds::{Pace, Stretch, Watch};
+pub use stage::{Stage, StepDone};
+pub use target::Target;
 
 use anyhow::Result;
 

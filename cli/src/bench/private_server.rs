@@ -1,15 +1,15 @@
 //! A server of our own with the settings that a benchmark asks for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use seekscope_run::{CacheState, Limitation};
 use seekscope_server::{
     LocalServer, LocalServerOptions, ServerBinary, Stopped, Workspace, page_cache,
 };
 
-use super::setting;
+use super::{folder_copy, setting};
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 
@@ -103,6 +103,41 @@ impl PrivateServer {
         }))
     }
 
+    /// Sets its data aside, once it is stopped: it begins with none. They are in the folder returned.
+    pub fn set_data_aside(&mut self, name: &str) -> Result<PathBuf> {
+        let aside = self.workspace.path().join(name);
+        let data = &self.options.data_directory;
+        std::fs::rename(data, &aside)
+            .with_context(|| format!("cannot move {} to {}", data.display(), aside.display()))?;
+        Ok(aside)
+    }
+
+    /// Gives it a copy of data that were set aside, once it is stopped, none of it in the page cache.
+    /// Blocks.
+    pub fn restore_data(&self, aside: &Path) -> Result<CacheState> {
+        let data = &self.options.data_directory;
+        match std::fs::remove_dir_all(data) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).with_context(|| format!("cannot empty {}", data.display()));
+            }
+            _ => {}
+        }
+        folder_copy::copy(aside, data)?;
+        page_cache::evict(aside)?;
+        Ok(page_cache::evict(data)?.state())
+    }
+
+    /// Starts it with these settings instead of those that it had; it must be stopped.
+    pub async fn start_as(
+        &mut self,
+        args: &BenchTargetArgs,
+        more: &[(String, String)],
+        environment: &Environment,
+    ) -> Result<()> {
+        self.options = options(args, more, environment, &self.workspace)?;
+        self.start_again().await
+    }
+
     /// Starts it anew with none of its files in the page cache.
     pub async fn restart_cold(&mut self) -> Result<CacheState> {
         self.stop().await?;
@@ -112,7 +147,7 @@ impl PrivateServer {
     }
 
     /// Leaves the data in place; says where. To be called once it is stopped.
-    pub fn keep(self) -> std::path::PathBuf {
+    pub fn keep(self) -> PathBuf {
         self.workspace.keep()
     }
 }

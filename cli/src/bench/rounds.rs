@@ -2,13 +2,16 @@
 //! of the highest rate.
 
 use std::future::Future;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
+use seekscope_client::Second;
 
 use super::objective::misses;
 use super::search::{Search, Searched};
-use super::stage::{Stage, StepDone};
+use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::variants;
 use crate::args::{BenchTargetArgs, SendArgs, Slo, VersusArgs};
@@ -21,6 +24,18 @@ pub struct Stretch {
     pub pace: Pace,
     pub repetition: u32,
     pub duration: Option<Duration>,
+    /// Of the operations, where the data do not depend on it [`None`: the command line's].
+    pub seed: Option<u64>,
+    pub watch: Option<Watch>,
+}
+
+/// For a caller that looks on and may end a stretch early.
+#[derive(Debug, Clone, Default)]
+pub struct Watch {
+    /// Raised to end it.
+    pub stop: Arc<AtomicBool>,
+    /// What was measured so far.
+    pub seconds: Arc<Mutex<Vec<Second>>>,
 }
 
 /// By whose schedule.
@@ -35,6 +50,18 @@ pub enum Pace {
 }
 
 impl Stretch {
+    /// A step that is watched as this stretch is.
+    pub fn watched(&self, plan: StepPlan) -> StepPlan {
+        match self.watch.clone() {
+            Some(Watch { stop, seconds }) => StepPlan {
+                stop: Some(stop),
+                keep_seconds: Some(seconds),
+                ..plan
+            },
+            None => plan,
+        }
+    }
+
     /// As [`super::stage::StepPlan::kind`].
     pub fn kind(&self) -> &'static str {
         match self.pace {
@@ -124,6 +151,8 @@ impl Rounds {
                 pace: Pace::AsAsked,
                 repetition,
                 duration: self.duration,
+                seed: None,
+                watch: None,
             };
             let done = repeated.run(stage, target, stretch).await?;
             if let (Some(slo), Some(step)) = (&self.slo, stage.step_at(done.index)) {
@@ -148,6 +177,8 @@ impl Rounds {
                 pace: probe.per_s.map_or(Pace::Closed, Pace::Rate),
                 repetition: 1,
                 duration: Some(probe.duration),
+                seed: None,
+                watch: None,
             };
             let done = repeated.run(stage, target, stretch).await?;
             let Some(step) = stage.step_at(done.index) else {

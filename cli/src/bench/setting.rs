@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use seekscope_run::units::parse_bytes;
-use seekscope_server::{LocalServerOptions, ServerKind};
+use seekscope_server::{LocalServer, LocalServerOptions, ServerKind};
 
 use crate::exit::Usage;
 
@@ -16,6 +16,11 @@ const OPTIONS: [(&str, &str, &str); 2] = [
     ),
     ("checkpoint_seconds", "--syncdelay", "--checkpoint-seconds"),
 ];
+/// Before keys of WiredTiger's own configuration.
+const ENGINE_PREFIX: &str = "wt.";
+/// Where secantusd-rs and mongod take such.
+const ENGINE_VARIABLE: &str = "SECANTUS_WT_CONFIG_EXTRA";
+const ENGINE_OPTION: &str = "--wiredTigerEngineConfigString";
 /// Options of secantusd-rs with a value, and flags that are there or not.
 const SECANTUSD_OPTIONS: [(&str, &str); 2] = [
     ("write_tickets", "--write-tickets"),
@@ -35,6 +40,9 @@ pub fn apply(options: &mut LocalServerOptions, name: &str, value: &str) -> Resul
         options.cache_bytes = parse_bytes(value).map_err(|e| Usage(e.to_string()))?;
         return Ok(());
     }
+    if let Some(key) = name.strip_prefix(ENGINE_PREFIX) {
+        return engine(options, key, value);
+    }
     let arguments = match options.binary.kind {
         ServerKind::Mongod => mongod(name, value),
         ServerKind::SecantusdRs => secantusd(name, value)?,
@@ -42,6 +50,56 @@ pub fn apply(options: &mut LocalServerOptions, name: &str, value: &str) -> Resul
     options
         .extra_arguments
         .extend(arguments.into_iter().map(Into::into));
+    Ok(())
+}
+
+/// A key of WiredTiger's own configuration. Of two that are the same it takes the last.
+fn engine(options: &mut LocalServerOptions, key: &str, value: &str) -> Result<()> {
+    let is_plain = |text: &str| {
+        !text.is_empty() && (text.chars()).all(|c| c.is_ascii_alphanumeric() || "_.-".contains(c))
+    };
+    if !is_plain(key) || !is_plain(value) {
+        let why = "a key and a plain value are expected, such as wt.eviction_dirty_target=10";
+        return Err(Usage(format!("{ENGINE_PREFIX}{key}={value}: {why}")).into());
+    }
+    // WiredTiger writes groups in brackets: eviction.threads_max is eviction=(threads_max=…).
+    let mut entry = value.to_string();
+    let mut names: Vec<&str> = key.split('.').collect();
+    let first = names.remove(0);
+    for name in names.into_iter().rev() {
+        entry = format!("({name}={entry})");
+    }
+    let entry = format!("{first}={entry}");
+    match options.binary.kind {
+        ServerKind::SecantusdRs => {
+            let variable = options
+                .environment
+                .iter_mut()
+                .find(|(name, _)| name == ENGINE_VARIABLE);
+            match variable {
+                Some((_, text)) => {
+                    text.push(",");
+                    text.push(entry);
+                }
+                None => {
+                    let text = format!("{},{entry}", LocalServer::SECANTUSD_ENGINE);
+                    options
+                        .environment
+                        .push((ENGINE_VARIABLE.into(), text.into()));
+                }
+            }
+        }
+        ServerKind::Mongod => {
+            let words = &mut options.extra_arguments;
+            match words.iter().position(|word| word == ENGINE_OPTION) {
+                Some(at) if at + 1 < words.len() => {
+                    words[at + 1].push(",");
+                    words[at + 1].push(entry);
+                }
+                _ => words.extend([ENGINE_OPTION.into(), entry.into()]),
+            }
+        }
+    }
     Ok(())
 }
 
@@ -126,6 +184,11 @@ mod tests {
         );
         assert_eq!(secantusd("data_nonlogged", "false").unwrap(), "1 ");
         assert!(secantusd("data_nonlogged", "maybe").is_err());
+        assert_eq!(
+            mongod("wt.eviction.threads_max", "8"),
+            "1 --wiredTigerEngineConfigString eviction=(threads_max=8)"
+        );
+        assert!(secantusd("wt.cache_size", "1G,log=(enabled=false)").is_err());
         let unknown = secantusd("journal", "off").unwrap_err().to_string();
         assert!(unknown.contains("write_tickets"), "{unknown}");
     }

@@ -39,7 +39,6 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
-    let settings = settings(args)?;
     if args.send.clients.is_some_and(|(_, count)| count > 1)
         && args.phase.contains(&YcsbPhase::Load)
     {
@@ -47,15 +46,12 @@ pub async fn run(
                    (--phase load), then run with all (--phase run)";
         return Err(Usage(why.into()).into());
     }
-    let defaults = Defaults {
-        in_flight: Some(settings.in_flight),
-        per_s: None,
-    };
-    let sending = Sending::new(&args.send, defaults)?;
+    let mut bench = Sysbench::new(args)?;
     let measurement = BenchMeasurement {
         workload: WORKLOAD.into(),
-        edition: settings.era.name().into(),
-        settings: settings
+        edition: bench.settings.era.name().into(),
+        settings: bench
+            .settings
             .resolved()
             .into_iter()
             .map(|(name, value)| (name.into(), value))
@@ -66,18 +62,33 @@ pub async fn run(
     };
     let mut stage = Stage::begin(&args.keep, arguments, measurement)?;
     stage.session.document.seed = Some(args.send.seed);
-    let mut bench = Sysbench {
-        args,
-        settings,
-        sending,
-        demands: Demands {
-            allow_errors: args.send.allow_errors,
-            expected_failures: &COLLISION,
-            missed: Vec::new(),
-        },
-    };
     let worked = bench.work(&mut stage, environment).await;
     stage.end(worked, &bench.demands, &args.keep.output, Show::Tables)
+}
+
+/// Refuses what cannot be run at all.
+pub fn check_repeatable(args: &SysbenchArgs) -> Result<()> {
+    Sysbench::new(args).map(|_| ())
+}
+
+/// Loads for runs to come.
+pub async fn load_once(
+    args: &SysbenchArgs,
+    stage: &mut Stage,
+    target: &Target,
+    name: &str,
+) -> Result<()> {
+    Sysbench::new(args)?.load(stage, target, name).await
+}
+
+/// One stretch on loaded data.
+pub async fn run_once(
+    args: &SysbenchArgs,
+    stage: &mut Stage,
+    target: &Target,
+    stretch: Stretch,
+) -> Result<StepDone> {
+    Sysbench::new(args)?.run(stage, target, stretch).await
 }
 
 fn settings(args: &SysbenchArgs) -> Result<SysbenchSettings> {
@@ -113,14 +124,32 @@ struct Sysbench<'a> {
     demands: Demands,
 }
 
-impl Sysbench<'_> {
+impl<'a> Sysbench<'a> {
+    fn new(args: &'a SysbenchArgs) -> Result<Self> {
+        let settings = settings(args)?;
+        let defaults = Defaults {
+            in_flight: Some(settings.in_flight),
+            per_s: None,
+        };
+        Ok(Self {
+            sending: Sending::new(&args.send, defaults)?,
+            args,
+            settings,
+            demands: Demands {
+                allow_errors: args.send.allow_errors,
+                expected_failures: &COLLISION,
+                missed: Vec::new(),
+            },
+        })
+    }
+
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (target, versus) = (&self.args.target, &self.args.versus);
         let uri = target.uri.as_deref();
         let mut targets = variants::open(stage, uri, target, Some(versus), environment).await?;
         if self.args.phase.contains(&YcsbPhase::Load) {
             for target in &targets {
-                self.load(stage, target).await?;
+                self.load(stage, target, "load").await?;
             }
         }
         if self.args.phase.contains(&YcsbPhase::Run) {
@@ -146,7 +175,7 @@ impl Sysbench<'_> {
     }
 
     /// Indexes, then documents, as the original.
-    async fn load(&mut self, stage: &mut Stage, target: &Target) -> Result<()> {
+    async fn load(&mut self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
         let database = self.args.target.database.clone();
         let wanted = self.data_set();
         stage
@@ -157,9 +186,11 @@ impl Sysbench<'_> {
         let indexes = Arc::new(SysbenchIndexes::new(&self.settings));
         let documents = Arc::new(SysbenchLoad::new(&self.settings));
         let mut last = None;
+        // With "load" it is "indexes", as in the original's output.
+        let indexes_name = name.replace("load", "indexes");
         let parts: [(&str, Arc<dyn Workload>, usize, u32); 2] = [
-            ("indexes", indexes, 1, self.settings.collections),
-            ("load", documents, self.settings.loaders, batches),
+            (&indexes_name, indexes, 1, self.settings.collections),
+            (name, documents, self.settings.loaders, batches),
         ];
         for (name, workload, in_flight, count) in parts {
             let job = self.sending.load_job(in_flight, Retries::default());
@@ -245,19 +276,20 @@ impl Repeated for Sysbench<'_> {
         stage
             .asking(data::find_loaded(target, &database, &wanted))
             .await?;
-        let run = SysbenchRun::new(self.settings.clone()).map_err(|e| Usage(e.to_string()))?;
+        let seed = stretch.seed.unwrap_or(self.args.send.seed);
+        let mut settings = self.settings.clone();
+        settings.seed = i64::try_from(seed).unwrap_or(i64::MAX);
+        let run = SysbenchRun::new(settings).map_err(|e| Usage(e.to_string()))?;
         let transactions = self.args.transactions;
-        let (job, arrivals) = self
-            .sending
-            .job_of(&stretch, transactions, self.args.send.seed);
+        let (job, arrivals) = self.sending.job_of(&stretch, transactions, seed);
         let plan = StepPlan {
             kind: stretch.kind(),
-            name: stretch.name,
+            name: stretch.name.clone(),
             repetition: stretch.repetition,
             arrivals,
             ..self.step_plan(Arc::new(run.clone()), job)
         };
-        let done = stage.step(target, plan).await?;
+        let done = stage.step(target, stretch.watched(plan)).await?;
         // Where others write too, or a run was broken off, nobody knows the count.
         if self.sending.slice.1 == 1 && done.ended.reason != EndReason::Failing {
             self.verify(stage, target, &done, Some(&run)).await?;

@@ -174,18 +174,57 @@ impl Target {
             return Ok(None);
         };
         let state = local.restart_cold().await?;
-        self.uri = local.uri().unwrap_or_default();
+        self.find_again().await?;
+        Ok(not_cold(state))
+    }
+
+    /// Stops our own server, if it runs, and sets its data aside under this name; says where.
+    pub async fn set_data_aside(&mut self, name: &str) -> Result<Option<PathBuf>> {
+        let Some(local) = &mut self.local else {
+            return Ok(None);
+        };
+        local.stop().await?;
+        local.set_data_aside(name).map(Some)
+    }
+
+    /// Starts our own server anew with these settings, on a cold copy of data that were set aside, or
+    /// without data. What could not be made cold is said.
+    pub async fn start_as(
+        &mut self,
+        args: &BenchTargetArgs,
+        more: &[(String, String)],
+        data: Option<&Path>,
+        environment: &Environment,
+    ) -> Result<Option<Limitation>> {
+        let Some(local) = &mut self.local else {
+            return Ok(None);
+        };
+        local.stop().await?;
+        let state = data.map(|data| local.restore_data(data)).transpose()?;
+        local.start_as(args, more, environment).await?;
+        self.find_again().await?;
+        Ok(state.and_then(not_cold))
+    }
+
+    /// After a restart by others: its process may be another, and connections are new.
+    pub async fn refresh(&mut self) -> Result<()> {
+        if let Peer::MongoDb(server) = &self.peer {
+            let server = server.another().await?;
+            self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+            self.peer = Peer::MongoDb(server);
+        }
+        Ok(())
+    }
+
+    /// Connects to our own server where it listens now.
+    async fn find_again(&mut self) -> Result<()> {
+        self.uri = (self.local.as_ref())
+            .and_then(PrivateServer::uri)
+            .unwrap_or_default();
         let server = Server::connect(&self.uri).await?;
         self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
         self.peer = Peer::MongoDb(server);
-        Ok(match state {
-            CacheState::Cold { .. } => None,
-            CacheState::AsFound { why } => Some(Limitation {
-                what: "a step did not begin on cold files, so it read less from the disk than it would have".into(),
-                why,
-                remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),
-            }),
-        })
+        Ok(())
     }
 
     /// Stops our own server; keeps its data and says where if asked to. Somebody's is left alone.
@@ -200,6 +239,17 @@ impl Target {
             directory_bytes: directory_bytes(local.data_directory()),
             kept: keep.then(|| local.keep()),
         })
+    }
+}
+
+fn not_cold(state: CacheState) -> Option<Limitation> {
+    match state {
+        CacheState::Cold { .. } => None,
+        CacheState::AsFound { why } => Some(Limitation {
+            what: "a step did not begin on cold files, so it read less from the disk than it would have".into(),
+            why,
+            remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),
+        }),
     }
 }
 

@@ -10,11 +10,8 @@ mod summary;
 
 pub use results::Results;
 
-use std::ffi::OsString;
-
 use anyhow::Result;
 use seekscope_run::{HostFacts, Outcome};
-use seekscope_server::redact_uri;
 
 use crate::args::DoctorArgs;
 use crate::environment::Environment;
@@ -112,58 +109,5 @@ fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
             (Outcome::Partial, Some(text))
         }
         None => (Outcome::Ok, None),
-    }
-}
-
-/// A connection string, or one whose scheme is missing or misspelt. Rather redact a file name
-/// that looks like one than store a password.
-pub fn may_hold_secrets(argument: &str) -> bool {
-    argument.contains("://")
-        || argument
-            .split_once('@')
-            .is_some_and(|(user, _)| user.contains(':'))
-}
-
-/// Arguments fit to be stored: connection strings without user and password.
-pub fn stored_arguments(arguments: impl Iterator<Item = OsString>) -> Vec<String> {
-    let stored = |a: OsString| {
-        let text = a.to_string_lossy().into_owned();
-        redacted_argument(&text).unwrap_or(text)
-    };
-    arguments.map(stored).collect()
-}
-
-/// An argument without user and password, where it may hold some: a connection string, also behind a
-/// name as in `-p mongodb.url=mongodb://…`.
-pub fn redacted_argument(text: &str) -> Option<String> {
-    if !may_hold_secrets(text) {
-        return None;
-    }
-    let uri_at = text
-        .find("mongodb://")
-        .or_else(|| text.find("mongodb+srv://"));
-    let (name, uri) = text.split_at(uri_at.unwrap_or(0));
-    Some(match name.ends_with('=') {
-        true => format!("{name}{}", redact_uri(uri)),
-        false => redact_uri(text),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::redacted_argument;
-
-    #[test]
-    fn names_before_connection_strings_stay() {
-        let redacted = |text| redacted_argument(text).unwrap();
-        let shown = redacted("-pmongodb.url=mongodb://u:secret@h:1/?w=1");
-        assert!(
-            shown.starts_with("-pmongodb.url=mongodb://") && shown.ends_with("h:1/?w=1"),
-            "{shown}"
-        );
-        assert!(!shown.contains("secret"), "{shown}");
-        assert_eq!(redacted("mongodb://u:secret@h/"), "mongodb://h/");
-        assert!(!redacted("mongodb.url=u:secret@h/").contains("secret"));
-        assert_eq!(redacted_argument("recordcount=1"), None);
     }
 }

@@ -31,8 +31,12 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
+use crate::stored_arguments::hide_values;
 use place::Place;
 use plan::Subject;
+
+/// Options whose values are commands of the user.
+const COMMANDS: [&str; 2] = ["--pause-writers", "--continue-writers"];
 
 /// Runs the command.
 pub async fn run(
@@ -47,7 +51,7 @@ pub async fn run(
         .transpose()
         .map_err(|error: seekscope_server::NamespaceError| Usage(error.to_string()))?;
     let by = order(&args.by)?;
-    let arguments = without_commands(arguments, &args);
+    let arguments = hide_values(arguments, &COMMANDS);
     if let Some(directory) = args.disk.measure_disk.take() {
         let survey = SurveyArgs::within(directory, args.disk.measure_for, args.output);
         let session = disk::survey(&survey, environment, arguments.clone()).await?;
@@ -192,65 +196,9 @@ fn keys(by: &By) -> Option<&mongodb::bson::Document> {
     }
 }
 
-/// What the user has run may hold passwords in any form.
-fn without_commands(mut arguments: Vec<String>, args: &ReorderArgs) -> Vec<String> {
-    const HIDDEN: &str = "...";
-    let writers = &args.writers;
-    let commands: Vec<&String> = [&writers.pause_writers, &writers.continue_writers]
-        .into_iter()
-        .flatten()
-        .collect();
-    let mut follows = false;
-    for argument in &mut arguments {
-        let is_option = ["--pause-writers", "--continue-writers"]
-            .iter()
-            .find(|option| argument.starts_with(**option));
-        match is_option {
-            _ if follows || commands.contains(&&*argument) => *argument = HIDDEN.into(),
-            Some(option) if argument.len() > option.len() => {
-                *argument = format!("{option}={HIDDEN}")
-            }
-            _ => {}
-        }
-        follows = is_option.is_some_and(|option| argument == option);
-    }
-    arguments
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::args::{Cli, Command};
-
-    #[test]
-    fn commands_are_not_recorded() {
-        let typed = [
-            "seekscope",
-            "reorder",
-            "mongodb://h/",
-            "a.b",
-            "--apply",
-            "--pause-writers",
-            "mongosh -p geheim",
-            "--continue-writers=mongosh -p geheim",
-        ];
-        let Command::Reorder(args) = Cli::parse_from(typed).command else {
-            panic!()
-        };
-        let stored = without_commands(typed.map(String::from).to_vec(), &args);
-        assert!(!stored.join(" ").contains("geheim"), "{stored:?}");
-        assert_eq!(
-            stored[4..],
-            [
-                "--apply",
-                "--pause-writers",
-                "...",
-                "--continue-writers=..."
-            ]
-        );
-    }
 
     #[test]
     fn orders_are_natural_or_keys() {

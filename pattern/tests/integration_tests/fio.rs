@@ -2,6 +2,7 @@
 //! without.
 
 use std::fs::File;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -59,7 +60,7 @@ impl EventSink for Shared {
 }
 
 /// Runs fio on a file of 64 MiB, traced, and analyses the trace. Jobs are threads of the process
-/// that is started, and wait a second: tracing begins before they do.
+/// that is started: a shell that becomes fio when tracing has begun.
 fn trace(options: &[&str]) -> (TraceAnalysis, u64) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,17 +69,14 @@ fn trace(options: &[&str]) -> (TraceAnalysis, u64) {
     fill(&path);
     // Not by name: a file may be gone before its name is looked up.
     let inode = path.metadata().unwrap().ino();
-    let mut fio = Command::new("fio")
-        .args([
-            "--name=job",
-            "--ioengine=psync",
-            "--thread",
-            "--startdelay=1",
-        ])
+    let mut fio = Command::new("sh")
+        .args(["-c", "read go && exec fio \"$@\"", "fio"])
+        .args(["--name=job", "--ioengine=psync", "--thread"])
         .args(["--randseed=1", "--fallocate=none", "--bs=4k"])
         .arg(format!("--filename={}", path.display()))
         .args(options)
         .current_dir(folder.path())
+        .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -89,6 +87,7 @@ fn trace(options: &[&str]) -> (TraceAnalysis, u64) {
     }))));
     let source = LiveSource::attach(&TraceOptions::new(fio.id())).unwrap();
     let recording = Recording::start(Box::new(source), Box::new(shared.clone()));
+    fio.stdin.take().unwrap().write_all(b"go\n").unwrap();
     assert!(fio.wait().unwrap().success(), "fio {options:?}");
     let (facts, _) = recording.stop().unwrap();
     assert_eq!((facts.lost, facts.seen), (0, facts.written));

@@ -67,4 +67,9 @@ impl SpoolLines {
             .write_all(rows)
             .map_err(RunError::io("write", &self.path))
     }
+
+    /// Brings what was appended to the disk.
+    pub(super) fn sync(&self) -> Result<(), RunError> {
+        (self.lines.sync()).map_err(RunError::io("write", &self.path))
+    }
 }

@@ -11,6 +11,7 @@ mod layout;
 mod read;
 mod threads;
 mod totals;
+mod trials;
 mod write;
 
 pub(crate) use counters::{read_counters, write_counters};
@@ -21,5 +22,6 @@ pub use joined::JoinedParquetWriter;
 pub(crate) use layout::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
 pub(crate) use threads::{read_threads, write_threads};
 pub(crate) use totals::{read_totals, write_totals};
+pub(crate) use trials::{read_trials, write_trials};
 
 type Result<T> = std::result::Result<T, parquet::errors::ParquetError>;

@@ -122,16 +122,22 @@ impl Columns<'_> {
         }
     }
 
-    fn optional_i32(&self, name: &str) -> Result<Vec<Option<i32>>> {
+    pub(super) fn optional_u32(&self, name: &str) -> Result<Vec<Option<u32>>> {
         match self.reader(name)? {
-            (ColumnReader::Int32ColumnReader(r), level) => self.collect(name, r, level),
+            (ColumnReader::Int32ColumnReader(r), level) => {
+                let values = self.collect(name, r, level)?;
+                Ok(values
+                    .into_iter()
+                    .map(|v| v.map(i32::cast_unsigned))
+                    .collect())
+            }
             _ => Self::wrong_type(name),
         }
     }
 
     pub(super) fn u32(&self, name: &str) -> Result<Vec<u32>> {
-        let values = self.optional_i32(name)?.into_iter();
-        Ok(values.map(|v| v.map_or(0, i32::cast_unsigned)).collect())
+        let values = self.optional_u32(name)?.into_iter();
+        Ok(values.map(Option::unwrap_or_default).collect())
     }
 
     pub(super) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>> {

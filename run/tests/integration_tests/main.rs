@@ -10,6 +10,7 @@ mod crash;
 mod foreign_reader;
 mod latency_log;
 mod round_trip;
+mod trials;
 
 use std::path::PathBuf;
 use std::process::Command;

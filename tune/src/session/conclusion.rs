@@ -4,13 +4,16 @@ use seekscope_run::tune::{KnobValues, TuneDuel, TuneRecord, TuneVerdict};
 
 use super::duels::{against, is_better};
 use super::plan::{BASELINE, BEST, MINIMAL};
-use super::{Session, Shortlist, Stream, expected};
+use super::search::{Shortlist, expected};
+use super::{Session, Stream};
 use crate::optimiser::Goal;
 
 /// Slices are drawn of so many knobs at most.
 const SLICES_MAX: usize = 6;
 /// The minimal change may lose this share against the best.
 const LOSS_MAX: f64 = 0.01;
+/// A preset that is recommended may be no better with this probability, corrected for all comparisons.
+const ALPHA: f64 = 0.05;
 
 impl Session {
     /// Fills in everything that follows from plan and trials; also of a session that was interrupted.
@@ -80,8 +83,9 @@ impl Session {
 }
 
 /// The arm to recommend: the minimal change if it holds and is not shown to lose more than 1 % against the
-/// best, else the best, else a preset; `None` if nobody is better than the baseline.
-fn recommended(duels: &[TuneDuel]) -> Option<&str> {
+/// best, else the best, else a preset; `None` if nobody is better than the baseline. A preset has to be better
+/// for all the comparisons made: every one that fights is one more chance of a gain that is not there.
+pub(super) fn recommended(duels: &[TuneDuel]) -> Option<&str> {
     let loses = |duel: &TuneDuel| duel.pairs > 1 && duel.high < 1.0 - LOSS_MAX;
     let minimal_loses = is_better(duels, BEST) && against(duels, MINIMAL, BEST).is_some_and(loses);
     if is_better(duels, MINIMAL) && !minimal_loses {
@@ -92,6 +96,7 @@ fn recommended(duels: &[TuneDuel]) -> Option<&str> {
     }
     let better = duels.iter().filter(|duel| duel.against == BASELINE);
     let better = better.filter(|duel| duel.verdict == TuneVerdict::Better);
+    let better = better.filter(|duel| duel.holm_p.is_some_and(|p| p < ALPHA));
     // Of several the one that gains most.
     let most = better.max_by(|a, b| a.ratio.total_cmp(&b.ratio))?;
     Some(&most.candidate)

@@ -13,96 +13,26 @@ mod budget;
 mod conclusion;
 mod duels;
 mod plan;
+mod request;
+mod search;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use seekscope_run::tune::{Expected, MinimalChange, TrialPurpose, TrialStatus, TuneTrial};
+use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus, TuneTrial};
 use seekscope_stats::SplitMix64;
 
 use crate::early_stop::EarlyStop;
-use crate::optimiser::{History, Optimiser, Origin, Outcome, Recommendation, Trial};
+use crate::optimiser::Optimiser;
 use crate::space::Configuration;
-use duels::Arm;
-use plan::{BASELINE, BEST, MINIMAL};
+use plan::BASELINE;
 pub use plan::{Plan, PlanError, Preset};
+pub use request::{Next, Request, Stopped};
+use search::{Shortlist, expected};
 
-/// After so many runs of the search the baseline is run again.
-const SENTINEL_AFTER: usize = 8;
 /// So many runs of the baseline that fail one after the other end the session.
 const BASELINE_FAILURES: usize = 2;
-
-/// What to do next.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    Run(Request),
-    /// The session is over; [`Session::stopped`] says whether something went wrong.
-    Done,
-}
-
-/// A run that is wanted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Request {
-    pub purpose: TrialPurpose,
-    /// As in [`TuneTrial::arm`] and [`TuneTrial::origin`].
-    pub arm: String,
-    pub origin: String,
-    /// Of the duel, from 1.
-    pub block: Option<u32>,
-    /// For the workload; below 2^53, so that every reader of JSON can hold it.
-    pub seed: u64,
-    pub values: Configuration,
-    /// What is expected of the best setting, if the run may be ended early by [`Session::early_stop`].
-    pub best: Option<f64>,
-}
-
-impl Request {
-    /// The trial to fill in: so far a failed one without a reason.
-    pub fn trial(&self) -> TuneTrial {
-        TuneTrial {
-            number: 0,
-            purpose: self.purpose,
-            arm: self.arm.clone(),
-            origin: self.origin.clone(),
-            block: self.block,
-            seed: self.seed,
-            values: self.values.0.clone(),
-            status: TrialStatus::Failed,
-            value: None,
-            partial: [None; 2],
-            noise: 1.0,
-            reason: String::new(),
-            figures: BTreeMap::new(),
-            started_unix_ms: 0,
-            prepare_s: 0.0,
-            measure_s: 0.0,
-            best_so_far: None,
-        }
-    }
-}
-
-/// Why a session ended before its time.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Stopped {
-    #[error(
-        "the settings found at the start failed twice in a row, so it is not the settings that fail: {reason}; \
-         put that right and resume"
-    )]
-    BaselineFails { reason: String },
-    #[error(
-        "the budget of {budget_s:.0} s is too small: a run takes {run_s:.0} s, so baseline, one trial and a \
-         duel take {least_s:.0} s, and all trials asked for {all_s:.0} s; give a larger budget or make runs \
-         shorter"
-    )]
-    BudgetTooSmall {
-        budget_s: f64,
-        run_s: f64,
-        least_s: f64,
-        all_s: f64,
-    },
-}
 
 /// A session; see the module.
 #[derive(Debug, Clone)]
@@ -116,17 +46,6 @@ pub struct Session {
     failures: usize,
     stopped: Option<Stopped>,
     shortlist: Option<Shortlist>,
-}
-
-/// What the search comes to.
-#[derive(Debug, Clone)]
-struct Shortlist {
-    /// So many trials it rests on.
-    trials: usize,
-    best: Option<Recommendation>,
-    minimal: Option<MinimalChange>,
-    /// Who fights: the baseline first.
-    arms: Vec<Arm>,
 }
 
 /// What seeds are drawn for.
@@ -261,44 +180,6 @@ impl Session {
         SplitMix64::new(self.plan.seed ^ place).next_u64() >> 11
     }
 
-    /// What the optimiser is told: the baseline as one exact trial, and the search. Sentinels are left out, so
-    /// that its turns are those it was tried with; they would say little new about a setting run so often.
-    fn history(&self) -> History {
-        let search = (self.trials.iter()).filter(|t| t.purpose == TrialPurpose::Search);
-        let mut trials: Vec<Trial> = self.baseline_trial().into_iter().collect();
-        trials.extend(search.map(|trial| Trial {
-            configuration: Configuration(trial.values.clone()),
-            outcome: outcome(trial),
-        }));
-        History { trials }
-    }
-
-    fn search_request(&mut self) -> Request {
-        let since = self.trials.iter().rev();
-        let since: Vec<_> = since.map(|t| (t.purpose, t.status)).collect();
-        let fresh = (since.iter()).take_while(|(purpose, _)| *purpose == TrialPurpose::Search);
-        // One that failed is run again at once: is the server still there?
-        let failed = since.first() == Some(&(TrialPurpose::Sentinel, TrialStatus::Failed));
-        if failed || fresh.count() >= SENTINEL_AFTER {
-            let nth = self.count(TrialPurpose::Sentinel);
-            return self.of_baseline(TrialPurpose::Sentinel, self.seed(Stream::Sentinel, nth));
-        }
-        let proposal = self.optimiser.propose(&self.history());
-        let may_end = !matches!(proposal.origin, Origin::Default | Origin::Preset);
-        let best = may_end.then(|| self.running_best()).flatten();
-        let named = (self.plan.presets.iter().chain(&self.plan.also))
-            .find(|p| proposal.origin == Origin::Preset && p.values == proposal.configuration);
-        Request {
-            purpose: TrialPurpose::Search,
-            arm: named.map(|preset| preset.name.clone()).unwrap_or_default(),
-            origin: origin_name(proposal.origin).into(),
-            block: None,
-            seed: self.seed(Stream::Search, self.count(TrialPurpose::Search)),
-            values: proposal.configuration,
-            best: best.map(|best| best.value),
-        }
-    }
-
     fn of_baseline(&self, purpose: TrialPurpose, seed: u64) -> Request {
         Request {
             purpose,
@@ -309,60 +190,6 @@ impl Session {
             values: self.baseline.clone(),
             best: None,
         }
-    }
-
-    /// What the search comes to by now.
-    fn shortlist(&mut self) -> Shortlist {
-        let history = self.history();
-        let known = self.shortlist.take();
-        let shortlist = match known.filter(|known| known.trials == history.trials.len()) {
-            Some(known) => known,
-            None => self.draw_up(&history),
-        };
-        self.shortlist.insert(shortlist).clone()
-    }
-
-    fn draw_up(&mut self, history: &History) -> Shortlist {
-        let best = self.optimiser.recommend(history);
-        let best = best.filter(|best| best.configuration != self.baseline);
-        let analysis = best.as_ref().and_then(|_| self.optimiser.analyse(history));
-        let minimal = analysis.map(|analysis| analysis.minimal_change());
-        let mut arms = vec![Arm::new(BASELINE, self.baseline.clone())];
-        arms.extend(best.iter().map(|b| Arm::new(BEST, b.configuration.clone())));
-        let least = minimal.iter().map(|m| Configuration(m.values.clone()));
-        let also = (self.plan.also.iter()).map(|p| Arm::new(&p.name, p.values.clone()));
-        for arm in least.map(|values| Arm::new(MINIMAL, values)).chain(also) {
-            // Equal settings would fight one another.
-            if arms.iter().all(|other| other.values != arm.values) {
-                arms.push(arm);
-            }
-        }
-        Shortlist {
-            trials: history.trials.len(),
-            best,
-            minimal,
-            arms,
-        }
-    }
-}
-
-fn expected(best: &Recommendation) -> Expected {
-    Expected {
-        value: best.expected,
-        low: best.low,
-        high: best.high,
-    }
-}
-
-fn outcome(trial: &TuneTrial) -> Outcome {
-    match (trial.status, trial.value) {
-        (TrialStatus::Measured | TrialStatus::EndedEarly, Some(value)) => Outcome::Measured {
-            value,
-            noise: trial.noise,
-        },
-        _ => Outcome::Failed {
-            reason: trial.reason.clone(),
-        },
     }
 }
 
@@ -387,17 +214,5 @@ fn clean(trial: &mut TuneTrial) {
         trial.status = TrialStatus::Failed;
         let found = found.map_or("no number".into(), |v| v.to_string());
         trial.reason = format!("the metric must be a positive number, and is {found}");
-    }
-}
-
-fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Default => "default",
-        Origin::Preset => "preset",
-        Origin::Design => "design",
-        Origin::Model => "model",
-        Origin::Parzen => "parzen",
-        Origin::Screening => "screening",
-        Origin::Retest => "retest",
     }
 }

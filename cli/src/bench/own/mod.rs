@@ -11,25 +11,94 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use seekscope_run::BenchMeasurement;
 use seekscope_workload::own::builtin::builtin;
-use seekscope_workload::own::plan::Slice;
+use seekscope_workload::own::plan::{PhasePlan, RolePlan, Slice};
 use seekscope_workload::own::{Plan, PlanOptions, Source};
 use seekscope_workload::ownership::DataSet;
 
 use super::ending::Demands;
 use super::results::Show;
-use super::stage::Stage;
+use super::rounds::Stretch;
+use super::stage::{Stage, StepDone};
+use super::target::Target;
 use super::{data, variants};
 use crate::args::RunArgs;
 use crate::environment::Environment;
 use crate::exit::Usage;
 
-use phases::Phases;
+use phases::{Part, Phases};
 
 /// Written by hand: more is a mistake.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
 /// Runs the command.
 pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
+    let (plan, text) = plan_of(args)?;
+    let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan, &text))?;
+    stage.session.document.seed = Some(plan.seed);
+    let worked = work(&mut stage, args, &plan, environment).await;
+    let demands = Demands {
+        allow_errors: args.allow_errors,
+        ..Demands::default()
+    };
+    stage.end(worked, &demands, &args.keep.output, Show::Tables)
+}
+
+/// Refuses what cannot be loaded once and run many times.
+pub fn check_repeatable(args: &RunArgs) -> Result<()> {
+    let (plan, _) = plan_of(args)?;
+    let loads = |phase: &PhasePlan| phase.roles.iter().any(RolePlan::is_load);
+    if plan.phases.iter().all(loads) {
+        let why = "it has nothing but loads: what is to be measured?";
+        return Err(Usage(format!("{}: {why}", args.workload)).into());
+    }
+    Ok(())
+}
+
+/// Its loading phases, for runs to come.
+pub async fn load_once(
+    args: &RunArgs,
+    stage: &mut Stage,
+    target: &Target,
+    name: &str,
+) -> Result<()> {
+    let (plan, _) = plan_of(args)?;
+    let (wanted, database) = (data_set(&plan), &args.target.database);
+    stage
+        .asking(data::begin_load(target, database, &wanted, 1))
+        .await?;
+    let phases = Phases {
+        args,
+        plan: &plan,
+        target,
+        part: Part::Loads,
+        prefix: &format!("{name} "),
+        watch: None,
+    };
+    phases.run(stage).await?;
+    data::end_load(target, database, &wanted.name).await
+}
+
+/// Its other phases, on loaded data.
+pub async fn run_once(
+    args: &RunArgs,
+    stage: &mut Stage,
+    target: &Target,
+    stretch: Stretch,
+) -> Result<Vec<StepDone>> {
+    let (plan, _) = plan_of(args)?;
+    let phases = Phases {
+        args,
+        plan: &plan,
+        target,
+        part: Part::Rest,
+        prefix: &format!("{} ", stretch.name),
+        watch: stretch.watch,
+    };
+    phases.run(stage).await
+}
+
+/// The workload with its text.
+fn plan_of(args: &RunArgs) -> Result<(Plan, String)> {
     let text = text_of(&args.workload)?;
     let options = PlanOptions {
         scale: args.scale,
@@ -43,14 +112,7 @@ pub async fn run(args: &RunArgs, environment: &Environment, arguments: Vec<Strin
     if plan.phases.is_empty() {
         return Err(Usage(format!("{} has no phases: nothing to run", args.workload)).into());
     }
-    let mut stage = Stage::begin(&args.keep, arguments, measurement(args, &plan, &text))?;
-    stage.session.document.seed = Some(plan.seed);
-    let worked = work(&mut stage, args, &plan, environment).await;
-    let demands = Demands {
-        allow_errors: args.allow_errors,
-        ..Demands::default()
-    };
-    stage.end(worked, &demands, &args.keep.output, Show::Tables)
+    Ok((plan, text))
 }
 
 /// A file's text, or that of a workload that comes with seekscope.
@@ -117,7 +179,15 @@ async fn work(
         let clients = args.clients.map_or(1, |(_, count)| count);
         let wanted = data_set(plan);
         data::begin_load(target, database, &wanted, clients).await?;
-        Phases { args, plan, target }.run(stage).await?;
+        let phases = Phases {
+            args,
+            plan,
+            target,
+            part: Part::All,
+            prefix: "",
+            watch: None,
+        };
+        phases.run(stage).await?;
         data::end_load(target, database, &wanted.name).await?;
         if args.target.drop {
             data::drop_data(target, database, &wanted.name).await?;

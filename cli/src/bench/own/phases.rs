@@ -13,7 +13,8 @@ use seekscope_workload::own::{ExpectedCollection, Plan};
 
 use super::super::client_choice::wanted;
 use super::super::data;
-use super::super::stage::{AtOnce, Stage, StepPlan};
+use super::super::rounds::Watch;
+use super::super::stage::{AtOnce, Stage, StepDone, StepPlan};
 use super::super::target::Target;
 use crate::args::RunArgs;
 
@@ -22,20 +23,51 @@ pub struct Phases<'a> {
     pub args: &'a RunArgs,
     pub plan: &'a Plan,
     pub target: &'a Target,
+    pub part: Part,
+    /// Put before the names of steps, which are unique in a run.
+    pub prefix: &'a str,
+    pub watch: Option<Watch>,
+}
+
+/// Which of the phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    All,
+    /// Those that load, with the indexes before and after them.
+    Loads,
+    /// The others, on data that were loaded before. What an earlier process wrote is not verified.
+    Rest,
+}
+
+impl Part {
+    fn has(self, phase: &PhasePlan) -> bool {
+        let loads = phase.roles.iter().any(RolePlan::is_load);
+        match self {
+            Self::All => true,
+            Self::Loads => loads,
+            Self::Rest => !loads,
+        }
+    }
 }
 
 /// Transactions per second by phase and role.
 type Reached = HashMap<(String, String), f64>;
 
 impl Phases<'_> {
-    pub async fn run(&self, stage: &mut Stage) -> Result<()> {
+    /// Returns what the roles of the last phase came to.
+    pub async fn run(&self, stage: &mut Stage) -> Result<Vec<StepDone>> {
         let mut reached = Reached::new();
-        let (mut in_doubt, mut last) = (0, None);
-        let before = self.plan.collections.iter().flat_map(|c| &c.indexes_before);
-        for command in before.cloned() {
-            self.command(stage, command).await?;
+        let (mut in_doubt, mut last) = (0, Vec::new());
+        if self.part != Part::Rest {
+            let before = self.plan.collections.iter().flat_map(|c| &c.indexes_before);
+            for command in before.cloned() {
+                self.command(stage, command).await?;
+            }
         }
         for (place, phase) in self.plan.phases.iter().enumerate() {
+            if !self.part.has(phase) {
+                continue;
+            }
             let pause = async {
                 tokio::time::sleep(phase.pause).await;
                 Ok(())
@@ -46,6 +78,7 @@ impl Phases<'_> {
                 background: role.end.background,
             });
             let done = stage.at_once(self.target, steps.collect()).await?;
+            last.clear();
             for (role, done) in phase.roles.iter().zip(done) {
                 let Some(done) = done else { continue };
                 let per_s = stage
@@ -56,17 +89,17 @@ impl Phases<'_> {
                     data::ensure_complete(stage, &done)?;
                 }
                 in_doubt += done.ended.in_doubt;
-                last = Some(done.index);
+                last.push(done);
             }
             let indexes = self.plan.collections.iter().flat_map(|c| &c.indexes_after);
             for (_, command) in indexes.filter(|(after, _)| *after == place) {
                 self.command(stage, command.clone()).await?;
             }
         }
-        match last {
-            Some(index) => self.verify(stage, index, in_doubt).await,
-            None => Ok(()),
+        if let (Some(done), true) = (last.last(), self.part != Part::Rest) {
+            self.verify(stage, done.index, in_doubt).await?;
         }
+        Ok(last)
     }
 
     async fn command(&self, stage: &Stage, command: mongodb::bson::Document) -> Result<()> {
@@ -93,8 +126,8 @@ impl Phases<'_> {
             .map_or((processors / 2).max(1), |n| n as usize);
         StepPlan {
             name: match phase.roles.len() {
-                1 => phase.name.clone(),
-                _ => format!("{}/{}", phase.name, role.name),
+                1 => format!("{}{}", self.prefix, phase.name),
+                _ => format!("{}{}/{}", self.prefix, phase.name, role.name),
             },
             kind: if role.is_load() { "load" } else { "run" },
             workload_name: self.plan.name.clone(),
@@ -112,8 +145,8 @@ impl Phases<'_> {
             arrivals: record(role.arrivals(reached_per_s)),
             warm_up: self.args.warm_up,
             expected: None,
-            stop: None,
-            keep_seconds: None,
+            stop: self.watch.as_ref().map(|watch| Arc::clone(&watch.stop)),
+            keep_seconds: self.watch.as_ref().map(|watch| Arc::clone(&watch.seconds)),
         }
     }
 

@@ -26,6 +26,7 @@ use super::target::Target;
 use super::{data, variants};
 use crate::args::YcsbArgs;
 use crate::environment::Environment;
+use crate::exit::Usage;
 
 /// Of its entry in the database.
 const DATA_SET: &str = "ycsb";
@@ -51,20 +52,55 @@ pub async fn run(args: &YcsbArgs, environment: &Environment, arguments: Vec<Stri
     for limitation in plan.limitations.clone() {
         stage.limit(limitation);
     }
-    let mut bench = Ycsb {
-        args,
-        plan,
-        demands: Demands {
-            allow_errors: args.send.allow_errors,
-            ..Demands::default()
-        },
-    };
+    let mut bench = Ycsb::new(args, plan);
     let worked = bench.work(&mut stage, environment).await;
     let show = match args.ycsb_output {
         true => Show::YcsbLines,
         false => Show::Tables,
     };
     stage.end(worked, &bench.demands, &args.keep.output, show)
+}
+
+/// Refuses what cannot be loaded once and run many times.
+pub fn check_repeatable(args: &YcsbArgs) -> Result<()> {
+    only_letter(&Plan::new(args)?).map(|_| ())
+}
+
+/// Loads for runs to come.
+pub async fn load_once(
+    args: &YcsbArgs,
+    stage: &mut Stage,
+    target: &Target,
+    name: &str,
+) -> Result<()> {
+    Ycsb::new(args, Plan::new(args)?)
+        .load(stage, target, name)
+        .await
+}
+
+/// One stretch on loaded data.
+pub async fn run_once(
+    args: &YcsbArgs,
+    stage: &mut Stage,
+    target: &Target,
+    stretch: Stretch,
+) -> Result<StepDone> {
+    let plan = Plan::new(args)?;
+    let letter = only_letter(&plan)?;
+    Ycsb::new(args, plan)
+        .run_letter(stage, target, &letter, stretch)
+        .await
+}
+
+fn only_letter(plan: &Plan) -> Result<Letter> {
+    let letters = plan.parts.iter().filter_map(|part| match part {
+        Part::Run(letter) => Some(letter.as_ref()),
+        Part::Load(_) => None,
+    });
+    match letters.collect::<Vec<_>>().as_slice() {
+        [only] => Ok((*only).clone()),
+        _ => Err(Usage("one workload of YCSB is expected, such as ycsb:a".into()).into()),
+    }
 }
 
 fn measurement(args: &YcsbArgs, plan: &Plan) -> BenchMeasurement {
@@ -117,7 +153,19 @@ struct Ycsb<'a> {
     demands: Demands,
 }
 
-impl Ycsb<'_> {
+impl<'a> Ycsb<'a> {
+    fn new(args: &'a YcsbArgs, plan: Plan) -> Self {
+        let demands = Demands {
+            allow_errors: args.send.allow_errors,
+            ..Demands::default()
+        };
+        Self {
+            args,
+            plan,
+            demands,
+        }
+    }
+
     async fn work(&mut self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         let (uri, target, versus) = (self.plan.uri.clone(), &self.args.target, &self.args.versus);
         let mut targets =
@@ -227,12 +275,16 @@ impl Ycsb<'_> {
         let counted_before = stage
             .asking(data::count(target, &database, &settings.table))
             .await?;
+        // The values of the corrected edition's documents are made from its seed.
+        if let (Some(seed), Edition::Ycsb) = (stretch.seed, settings.edition) {
+            settings.seed = seed;
+        }
         let run = YcsbRun::new(settings.clone(), self.slice())?;
         let sending = &mut self.plan.sending;
         let (job, arrivals) = sending.job_of(&stretch, self.plan.operations, settings.seed);
         let plan = StepPlan {
             kind: stretch.kind(),
-            name: stretch.name,
+            name: stretch.name.clone(),
             workload_name: format!("ycsb-{}", letter.name),
             repetition: stretch.repetition,
             expected: None,
@@ -246,7 +298,7 @@ impl Ycsb<'_> {
             stop: None,
             keep_seconds: None,
         };
-        let stepped = stage.step(target, plan).await;
+        let stepped = stage.step(target, stretch.watched(plan)).await;
         // Also of a step that was broken off: its keys are taken.
         let advanced = match run.highest_inserted() {
             Some(highest) => data::advance(target, &database, DATA_SET, highest + 1).await,

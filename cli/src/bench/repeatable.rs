@@ -1,0 +1,199 @@
+//! A workload whose data are loaded once and which is then run again and again: for those who compare
+//! what it does under different settings.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Parser;
+use seekscope_run::BenchMeasurement;
+
+use super::rounds::Stretch;
+use super::stage::{Stage, StepDone};
+use super::target::Target;
+use super::{own, sysbench, ycsb};
+use crate::args::{BenchTargetArgs, RunArgs, SendArgs, SysbenchArgs, YcsbArgs};
+use crate::exit::Usage;
+
+/// See the module.
+#[derive(Debug)]
+pub enum Repeatable {
+    Ycsb(Box<YcsbArgs>),
+    Sysbench(Box<SysbenchArgs>),
+    Own(Box<RunArgs>),
+}
+
+/// `seekscope bench ycsb` and so on, typed as part of another command.
+#[derive(Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+enum Typed {
+    Ycsb(Box<YcsbArgs>),
+    Sysbench(Box<SysbenchArgs>),
+    Run(Box<RunArgs>),
+}
+
+impl Repeatable {
+    /// `name`: `ycsb:LETTER`, `ycsb`, `sysbench`, or a file or name that `bench run` takes. `options`: as after
+    /// `seekscope bench …`. `duration`: of a run, where neither says.
+    pub fn parse(
+        name: &str,
+        options: &[String],
+        database: &str,
+        duration: Duration,
+    ) -> Result<Self> {
+        let mut words: Vec<String> = match name.split_once(':') {
+            Some(("ycsb", letter)) => vec!["ycsb".into(), "--workload".into(), letter.into()],
+            _ if name == "ycsb" || name == "sysbench" => vec![name.into()],
+            _ => vec!["run".into(), name.into()],
+        };
+        words.extend(["--database".into(), database.into()]);
+        words.extend(options.iter().cloned());
+        let typed = Typed::try_parse_from(&words).map_err(|error| {
+            let text = error.to_string();
+            let why = text.lines().next().unwrap_or_default();
+            Usage(format!(
+                "--workload {name} {}: {}",
+                options.join(" "),
+                why.trim_start_matches("error: ")
+            ))
+        })?;
+        let workload = match typed {
+            Typed::Ycsb(mut args) => {
+                let counted = args.operations.is_some();
+                args.send.duration = args.send.duration.or((!counted).then_some(duration));
+                Self::Ycsb(args)
+            }
+            Typed::Sysbench(mut args) => {
+                let counted = args.transactions.is_some();
+                args.send.duration = args.send.duration.or((!counted).then_some(duration));
+                Self::Sysbench(args)
+            }
+            Typed::Run(args) => Self::Own(args),
+        };
+        workload.check()?;
+        Ok(workload)
+    }
+
+    /// What says which server, and how often, is not the workload's to say.
+    fn check(&self) -> Result<()> {
+        let (target, send): (&BenchTargetArgs, Option<&SendArgs>) = match self {
+            Self::Ycsb(args) => (&args.target, Some(&args.send)),
+            Self::Sysbench(args) => (&args.target, Some(&args.send)),
+            Self::Own(args) => (&args.target, None),
+        };
+        let has_local = !target.server_setting.is_empty() || target.cache.is_some();
+        let many = send.is_some_and(|send| send.find_max || send.clients.is_some());
+        if target.uri.is_some() || has_local || many {
+            let why = "the options of a workload name no server, no settings of one, and no --find-max \
+                       or --clients: they say what is sent";
+            return Err(Usage(why.into()).into());
+        }
+        // Whatever else is wrong with it is said before anything is made.
+        match self {
+            Self::Ycsb(args) => ycsb::check_repeatable(args),
+            Self::Sysbench(args) => sysbench::check_repeatable(args),
+            Self::Own(args) => own::check_repeatable(args),
+        }
+    }
+
+    /// Names of workload and database for the record.
+    pub fn measurement(&self) -> BenchMeasurement {
+        let (workload, edition, database) = match self {
+            Self::Ycsb(args) => ("ycsb", "", &args.target.database),
+            Self::Sysbench(args) => ("sysbench-mongodb", "", &args.target.database),
+            Self::Own(args) => (args.workload.as_str(), "own", &args.target.database),
+        };
+        BenchMeasurement {
+            workload: workload.into(),
+            edition: edition.into(),
+            database: database.clone(),
+            ..BenchMeasurement::default()
+        }
+    }
+
+    /// Drops what an earlier load left, and loads. `name` is unique in the run.
+    pub async fn load(&self, stage: &mut Stage, target: &Target, name: &str) -> Result<()> {
+        match self {
+            Self::Ycsb(args) => ycsb::load_once(args, stage, target, name).await,
+            Self::Sysbench(args) => sysbench::load_once(args, stage, target, name).await,
+            Self::Own(args) => own::load_once(args, stage, target, name).await,
+        }
+    }
+
+    /// Runs it on loaded data. What its roles came to, where there are several.
+    pub async fn run(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        mut stretch: Stretch,
+    ) -> Result<Vec<StepDone>> {
+        match self {
+            Self::Ycsb(args) => {
+                stretch.duration = args.send.duration;
+                Ok(vec![ycsb::run_once(args, stage, target, stretch).await?])
+            }
+            Self::Sysbench(args) => {
+                stretch.duration = args.send.duration;
+                Ok(vec![
+                    sysbench::run_once(args, stage, target, stretch).await?,
+                ])
+            }
+            Self::Own(args) => own::run_once(args, stage, target, stretch).await,
+        }
+    }
+
+    /// How long a run is at least, where that is known before.
+    pub fn duration(&self) -> Option<Duration> {
+        match self {
+            Self::Ycsb(args) => args.send.duration,
+            Self::Sysbench(args) => args.send.duration,
+            Self::Own(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, options: &str) -> Result<Repeatable> {
+        let options: Vec<String> = options.split_whitespace().map(String::from).collect();
+        Repeatable::parse(name, &options, "seekscope_tune", Duration::from_secs(7))
+    }
+
+    #[test]
+    fn workloads_are_named_as_bench_names_them() {
+        let Repeatable::Ycsb(args) = parse("ycsb:b", "--records 5000").unwrap() else {
+            panic!("ycsb");
+        };
+        assert_eq!(args.target.database, "seekscope_tune");
+        assert_eq!(
+            (args.records, args.send.duration),
+            (Some(5000), Some(Duration::from_secs(7)))
+        );
+        assert_eq!(
+            parse("sysbench", "--for 3s").unwrap().duration(),
+            Some(Duration::from_secs(3))
+        );
+        assert_eq!(parse("ycsb:a", "--operations 10").unwrap().duration(), None);
+        assert!(matches!(
+            parse("sysbench", "").unwrap(),
+            Repeatable::Sysbench(_)
+        ));
+    }
+
+    #[test]
+    fn what_is_not_a_workloads_to_say_is_refused() {
+        for (name, options) in [
+            ("ycsb:z", ""),
+            ("ycsb:a", "mongodb://db/"),
+            ("ycsb:a,b", ""),
+            ("ycsb:a", "--cache 1G"),
+            ("ycsb:a", "--find-max --slo p99=1ms"),
+            ("sysbench", "--nonsense"),
+            ("no/such/file.toml", ""),
+        ] {
+            let error = parse(name, options).unwrap_err();
+            assert!(error.is::<Usage>(), "{name} {options}: {error:#}");
+        }
+    }
+}

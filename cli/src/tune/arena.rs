@@ -1,0 +1,133 @@
+//! Where trials happen: a private server, somebody's, or nothing that seekscope knows of.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use seekscope_settings::{KnobEntry, Route};
+use seekscope_tune::space::{ChangeCost, Configuration};
+
+use super::local_arena::{LocalArena, StartOptions};
+use super::measurement::Load;
+use super::server_arena::ServerArena;
+use crate::bench::{Stage, Target};
+use crate::progress::Progress;
+
+/// The setting cannot be run: a result of the trial, not an error of the session.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unfit(pub String);
+
+/// What a fallible step of a trial comes to: an error only where the session cannot go on.
+pub type Fit<T> = Result<Result<T, Unfit>>;
+
+/// See the module.
+pub struct Arena<'a> {
+    pub place: Place<'a>,
+    /// The knobs, with how each is set.
+    pub entries: Vec<KnobEntry>,
+    /// A shell command before each run.
+    pub prepare: Option<String>,
+}
+
+/// One of them.
+pub enum Place<'a> {
+    Local(Box<LocalArena<'a>>),
+    Server(Box<ServerArena>),
+    /// Only a command with knobs in its environment.
+    Nowhere,
+}
+
+impl Place<'_> {
+    /// The server, where there is one and it runs.
+    pub fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Local(local) => local.target(),
+            Self::Server(server) => Some(server.target()),
+            Self::Nowhere => None,
+        }
+    }
+}
+
+impl Arena<'_> {
+    /// Puts the setting in place and makes everything ready for a run.
+    pub async fn prepare(
+        &mut self,
+        stage: &mut Stage,
+        load: &Load,
+        values: &Configuration,
+    ) -> Fit<()> {
+        let ready = match &mut self.place {
+            Place::Local(local) => {
+                let options = start_options(&self.entries, values, |_| true);
+                let of_data =
+                    start_options(&self.entries, values, |cost| cost == ChangeCost::Reload);
+                local.prepare(stage, load, &options, &of_data).await?
+            }
+            Place::Server(server) => server.prepare(stage, load, values).await?,
+            Place::Nowhere => Ok(()),
+        };
+        if let Err(unfit) = ready {
+            return Ok(Err(unfit));
+        }
+        match &self.prepare {
+            Some(command) => {
+                let environment = self.environment(values, 0);
+                super::command_load::prepare(stage, command, &environment).await
+            }
+            None => Ok(Ok(())),
+        }
+    }
+
+    /// The server, where there is one and it runs.
+    pub fn target(&self) -> Option<&Target> {
+        self.place.target()
+    }
+
+    /// Variables for commands: knobs that are set so, the server, the seed.
+    pub fn environment(&self, values: &Configuration, seed: u64) -> BTreeMap<String, String> {
+        let mut environment = BTreeMap::from([("SEEKSCOPE_SEED".into(), seed.to_string())]);
+        if let Some(target) = self.target() {
+            environment.insert("SEEKSCOPE_URI".into(), target.uri.clone());
+        }
+        for entry in &self.entries {
+            if let (Route::Environment { name }, Some(value)) =
+                (&entry.set, values.0.get(&entry.knob.name))
+            {
+                environment.insert(name.clone(), value.to_string());
+            }
+        }
+        environment
+    }
+
+    /// Puts everything back. Whether every setting is as it was; `None` if none was changed.
+    pub async fn close(self, progress: Progress) -> Result<Option<bool>> {
+        match self.place {
+            Place::Local(local) => local.close().await.map(|()| None),
+            Place::Server(server) => server.put_back(progress).await,
+            Place::Nowhere => Ok(None),
+        }
+    }
+}
+
+/// What a server of our own is started with.
+fn start_options(
+    entries: &[KnobEntry],
+    values: &Configuration,
+    wanted: impl Fn(ChangeCost) -> bool,
+) -> StartOptions {
+    let option = |entry: &KnobEntry| {
+        let value = values.0.get(&entry.knob.name)?;
+        match &entry.set {
+            Route::Local { name, suffix } => Some((name.clone(), format!("{value}{suffix}"))),
+            Route::Engine { key, suffix } => {
+                Some((format!("wt.{key}"), format!("{value}{suffix}")))
+            }
+            Route::Parameter { name } => Some((name.clone(), value.to_string())),
+            Route::Option { .. }
+            | Route::File { .. }
+            | Route::Command { .. }
+            | Route::Environment { .. } => None,
+        }
+    };
+    let wanted = entries.iter().filter(|entry| wanted(entry.knob.change));
+    wanted.filter_map(option).collect()
+}

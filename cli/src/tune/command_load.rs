@@ -1,0 +1,251 @@
+//! The user's own load: a shell command that is run once per trial and prints what it measured.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+use super::arena::{Fit, Unfit};
+use super::metric::Figures;
+use crate::bench::Stage;
+
+/// Of what a command prints, so much at its end is kept: results come last.
+const OUTPUT_BYTES_MAX: usize = 4 << 20;
+/// Emptying caches and the like.
+const PREPARE_LIMIT: Duration = Duration::from_secs(600);
+/// How many bytes of an error are shown.
+const SHOWN_BYTES: usize = 400;
+
+/// How a run of the command ended.
+#[derive(Debug)]
+pub enum Ran {
+    Done(Figures),
+    /// It failed, hung, or printed nothing of use: why.
+    Failed(String),
+}
+
+/// Runs it with these variables in its environment, and reads the figures that are wanted: `seconds`
+/// always, `output`, and `json:/…` of what it prints. Dropping the future kills it and what it started.
+pub async fn run(
+    command: &str,
+    environment: &BTreeMap<String, String>,
+    wanted: &[&str],
+    limit: Duration,
+) -> Result<Ran> {
+    let started = Instant::now();
+    let mut group = Group::spawn(command, environment)?;
+    let (stdout, stderr) = (group.0.stdout.take(), group.0.stderr.take());
+    let ended = async {
+        let (stdout, stderr) = tokio::join!(tail(stdout), tail(stderr));
+        anyhow::Ok((group.0.wait().await?, stdout, stderr))
+    };
+    let Ok(ended) = timeout(limit, ended).await else {
+        return Ok(Ran::Failed(format!(
+            "it had not ended after {} s and was killed; allow more with --command-limit",
+            limit.as_secs()
+        )));
+    };
+    let (status, stdout, stderr) = ended.context("waiting for --command")?;
+    if !status.success() {
+        return Ok(Ran::Failed(format!(
+            "it ended with {status}: {}",
+            shown(&stderr)
+        )));
+    }
+    let mut figures = Figures::from([("seconds".into(), started.elapsed().as_secs_f64())]);
+    for name in wanted {
+        match read(name, &stdout) {
+            Some(Ok(value)) => {
+                figures.insert((*name).into(), value);
+            }
+            Some(Err(why)) => {
+                return Ok(Ran::Failed(format!(
+                    "{name}: {why}; it printed: {}",
+                    shown(&stdout)
+                )));
+            }
+            None => {}
+        }
+    }
+    Ok(Ran::Done(figures))
+}
+
+/// The user's preparation of a run: nothing is read of it.
+pub async fn prepare(
+    stage: &Stage,
+    command: &str,
+    environment: &BTreeMap<String, String>,
+) -> Fit<()> {
+    let ran = run(command, environment, &[], PREPARE_LIMIT);
+    Ok(match stage.interruption.or(ran).await? {
+        Ran::Done(_) => Ok(()),
+        Ran::Failed(why) => Err(Unfit(format!("--prepare: {why}"))),
+    })
+}
+
+/// A figure that stands in what was printed; `None` for others.
+fn read(name: &str, stdout: &str) -> Option<Result<f64, String>> {
+    match name.strip_prefix("json:") {
+        Some(pointer) => Some(from_json(stdout, pointer)),
+        None if name == "output" => Some(last_number(stdout)),
+        None => None,
+    }
+}
+
+/// Whole output as JSON, or its last line that is.
+fn from_json(stdout: &str, pointer: &str) -> Result<f64, String> {
+    let parse = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let document = parse(stdout)
+        .or_else(|| {
+            stdout
+                .lines()
+                .rev()
+                .find_map(|line| parse(line).filter(|v| v.is_object()))
+        })
+        .ok_or("no JSON was printed")?;
+    let value = document
+        .pointer(pointer)
+        .ok_or("the JSON has nothing there")?;
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok());
+    number.ok_or_else(|| format!("it is not a number but {value}"))
+}
+
+fn last_number(stdout: &str) -> Result<f64, String> {
+    let number = |word: &str| word.parse::<f64>().ok().filter(|n| n.is_finite());
+    let found = stdout.split_whitespace().rev().find_map(number);
+    found.ok_or_else(|| "no number was printed".into())
+}
+
+fn shown(text: &str) -> String {
+    let text = text.trim();
+    let from = text.len().saturating_sub(SHOWN_BYTES);
+    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at));
+    match text.get(from.unwrap_or(0)..) {
+        Some("") | None => "nothing".into(),
+        Some(text) => text.into(),
+    }
+}
+
+async fn tail(pipe: Option<impl AsyncRead + Unpin>) -> String {
+    let (mut kept, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    if let Some(mut pipe) = pipe {
+        while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
+            kept.extend_from_slice(&buffer[..count]);
+            if kept.len() > 2 * OUTPUT_BYTES_MAX {
+                kept.drain(..kept.len() - OUTPUT_BYTES_MAX);
+            }
+        }
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// A shell with all that it starts; killed when dropped.
+struct Group(Child);
+
+impl Group {
+    fn spawn(command: &str, environment: &BTreeMap<String, String>) -> Result<Self> {
+        Command::new("sh")
+            .args(["-c", command])
+            .envs(environment)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true)
+            .spawn()
+            .map(Self)
+            .context("cannot start sh for --command")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It has a process number until it was waited for.
+        let group = self.0.id().and_then(|id| i32::try_from(id).ok());
+        if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
+            // Whoever has ended needs no signal.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn ran(command: &str, wanted: &[&str]) -> Result<Figures, String> {
+        let environment = BTreeMap::from([("SEEKSCOPE_KNOB_X".into(), "7".into())]);
+        match run(command, &environment, wanted, Duration::from_secs(20))
+            .await
+            .unwrap()
+        {
+            Ran::Done(figures) => Ok(figures),
+            Ran::Failed(why) => Err(why),
+        }
+    }
+
+    #[tokio::test]
+    async fn reads_what_a_command_prints() {
+        let json = r#"echo starting; echo '{"a": {"rate": 12.5}}'"#;
+        assert_eq!(
+            ran(json, &["json:/a/rate"]).await.unwrap()["json:/a/rate"],
+            12.5
+        );
+        let number = ran("echo ops: $SEEKSCOPE_KNOB_X per second", &["output"])
+            .await
+            .unwrap();
+        assert_eq!(number["output"], 7.0);
+        assert!(number["seconds"] > 0.0);
+    }
+
+    #[tokio::test]
+    async fn says_why_there_is_no_figure() {
+        for (command, wanted, why) in [
+            ("echo nothing to see", "output", "no number"),
+            ("echo '{\"a\": \"x\"}'", "json:/a", "not a number"),
+            ("echo '{}'", "json:/a", "nothing there"),
+            ("echo full >&2; exit 3", "output", "full"),
+        ] {
+            let said = ran(command, &[wanted]).await.unwrap_err();
+            assert!(said.contains(why), "{command}: {said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_hangs_is_killed_with_all_that_it_started() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let environment = BTreeMap::new();
+        let ran = run(
+            &command,
+            &environment,
+            &["output"],
+            Duration::from_millis(500),
+        )
+        .await;
+        assert!(matches!(ran.unwrap(), Ran::Failed(why) if why.contains("killed")));
+        let pid: i32 = std::fs::read_to_string(file)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        let is_gone = || {
+            std::fs::read_to_string(format!("/proc/{pid}/stat"))
+                .map_or(true, |stat| stat.contains(") Z "))
+        };
+        for _ in 0..100 {
+            if is_gone() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("{pid} still runs");
+    }
+}

@@ -1,0 +1,69 @@
+//! `tune init`: the catalogue's knobs that a server has, as a file to be edited.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+
+use anyhow::{Context, Result};
+use seekscope_settings::KnobFile;
+
+use seekscope_report::terminal::visible;
+
+use super::LOCAL;
+use super::knobs::{self, Whose};
+use crate::args::TuneInitArgs;
+use crate::bench::Target;
+use crate::environment::Environment;
+use crate::interruption::Interruption;
+use crate::output;
+use crate::progress::Progress;
+use crate::signals::Signals;
+
+/// Runs it.
+pub async fn run(args: &TuneInitArgs, environment: &Environment) -> Result<()> {
+    let text = text(args, environment).await?;
+    match &args.out {
+        None => output::print(&text),
+        Some(path) => {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .with_context(|| format!("cannot make {}", path.display()))?;
+            file.write_all(text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display()))
+        }
+    }
+}
+
+async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> {
+    let interruption = Interruption::listen(Signals::catch());
+    let progress = Progress::new(args.output.quiet);
+    let (target, kind) = match args.target.as_str() {
+        LOCAL => (None, Some(knobs::local_kind(&args.local, environment)?)),
+        uri => {
+            let _step = progress.step("connecting");
+            let target = interruption.or(Target::connect(uri, "", None)).await?;
+            (Some(target), None)
+        }
+    };
+    let whose = match (&target, kind) {
+        (Some(target), _) => Whose::Theirs(target),
+        (None, Some(kind)) => Whose::Ours { kind, target: None },
+        (None, None) => Whose::Nobodys,
+    };
+    let found = interruption.or(knobs::offered(&whose, &args.local)).await?;
+    let mut text = String::new();
+    for (name, why) in &found.left_out {
+        text.push_str(&format!("# not here: {name}: {}\n", visible(why)));
+    }
+    for (name, source) in &found.sources {
+        text.push_str(&format!("# value of {name}: {source}\n"));
+    }
+    let file = KnobFile {
+        knobs: found.entries,
+        presets: found.presets,
+        limits: found.limits,
+        ..KnobFile::default()
+    };
+    Ok(format!("{}{text}", file.to_toml()))
+}

@@ -1,0 +1,318 @@
+//! What may be changed: from the catalogue or a file, as far as the place has it and the user allows it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
+use seekscope_server::{ServerBinary, ServerKind};
+use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
+use seekscope_settings::{
+    Catalogue, HostFiles, KnobEntry, KnobFile, ServerProgram, ServerReplies, Unlocked,
+};
+use seekscope_tune::session::Preset;
+use seekscope_tune::space::{Configuration, Range, Space};
+
+use super::arena::Place;
+use super::local_arena::start_args;
+use crate::args::{TuneKnobArgs, TuneLocalArgs, TuneSessionArgs};
+use crate::bench::{Stage, Target};
+use crate::environment::Environment;
+use crate::exit::Usage;
+
+/// Written by hand: more is a mistake.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Of a knob's `read` command.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+
+/// What is tuned.
+pub struct Choice {
+    pub entries: Vec<KnobEntry>,
+    pub space: Space,
+    pub presets: Vec<Preset>,
+    pub also: Vec<Preset>,
+    pub left_out: Vec<(String, String)>,
+    /// See [`Discovered::configured`].
+    pub configured: BTreeMap<String, String>,
+}
+
+impl Choice {
+    /// The knobs with their values at the start, as a file.
+    pub fn file(&self) -> KnobFile {
+        KnobFile {
+            knobs: self.entries.clone(),
+            ..KnobFile::default()
+        }
+    }
+}
+
+/// Finds what the place has of what was asked for.
+pub async fn choose(
+    args: &TuneSessionArgs,
+    place: &Place<'_>,
+    stage: &Stage,
+    environment: &Environment,
+) -> Result<Choice> {
+    let whose = Whose::of(place, &args.local, environment)?;
+    let (file, names) = wanted(&args.knobs, &whose)?;
+    let unlocked = Unlocked {
+        durability: args.knobs.allow_durability,
+        availability: args.knobs.allow_availability,
+        restart: args.knobs.restart_command.is_some() || matches!(whose, Whose::Ours { .. }),
+        reload: args.knobs.reload,
+    };
+    let found = found(&file, &whose, unlocked, args.knobs.host, &args.local);
+    let found = stage.interruption.or(found).await?;
+    let chosen = found
+        .choose(&names)
+        .map_err(|error| Usage(error.to_string()))?;
+    let presets = chosen.presets.iter().map(|preset| Preset {
+        name: preset.name.clone(),
+        values: Configuration(preset.values.clone()),
+    });
+    let mut presets: Vec<Preset> = presets.collect();
+    let also = args
+        .knobs
+        .also
+        .iter()
+        .map(|text| also(text, &chosen.entries, &presets));
+    let also: Vec<Preset> = also.collect::<Result<_>>()?;
+    presets.retain(|preset| also.iter().all(|other| other.name != preset.name));
+    if let Some(run) = &args.knobs.begin_with {
+        presets.push(earlier_best(run, &chosen.entries)?);
+    }
+    Ok(Choice {
+        entries: chosen.entries,
+        space: chosen.space,
+        presets,
+        also,
+        left_out: chosen.left_out,
+        configured: found.configured,
+    })
+}
+
+/// All that the catalogue has for a server, also what a session would have to unlock.
+pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discovered> {
+    let unlocked = Unlocked {
+        durability: true,
+        availability: true,
+        restart: true,
+        reload: true,
+    };
+    found(&whose.catalogue()?, whose, unlocked, true, local).await
+}
+
+/// The file, and the names that are wanted of it; none are those worth a search.
+fn wanted(args: &TuneKnobArgs, whose: &Whose<'_>) -> Result<(KnobFile, Vec<String>)> {
+    match &args.knobs {
+        Some(path) if path.ends_with(".toml") || Path::new(path).is_file() => {
+            let file = read(Path::new(path))?;
+            let names = file
+                .knobs
+                .iter()
+                .map(|entry| entry.knob.name.clone())
+                .collect();
+            Ok((file, names))
+        }
+        Some(names) => {
+            let names = names.split(',').map(|name| name.trim().to_string());
+            Ok((whose.catalogue()?, names.collect()))
+        }
+        None => Ok((whose.catalogue()?, Vec::new())),
+    }
+}
+
+fn read(path: &Path) -> Result<KnobFile> {
+    let context = || format!("cannot read {}", path.display());
+    let facts = fs::metadata(path).with_context(context)?;
+    if !facts.is_file() || facts.len() > FILE_BYTES_MAX {
+        return Err(Usage(format!("{} is no knob file", path.display())).into());
+    }
+    let text = fs::read_to_string(path).with_context(context)?;
+    KnobFile::parse(&text).map_err(|error| Usage(format!("{}: {error}", path.display())).into())
+}
+
+/// Whose knobs they are.
+pub enum Whose<'a> {
+    /// A private server's, running or not.
+    Ours {
+        kind: ServerKind,
+        target: Option<&'a Target>,
+    },
+    Theirs(&'a Target),
+    /// The user's alone.
+    Nobodys,
+}
+
+impl<'a> Whose<'a> {
+    fn of(place: &'a Place<'_>, local: &TuneLocalArgs, environment: &Environment) -> Result<Self> {
+        Ok(match (place, place.target()) {
+            (Place::Local(_), target) => Self::Ours {
+                kind: local_kind(local, environment)?,
+                target,
+            },
+            (_, Some(target)) => Self::Theirs(target),
+            (_, None) => Self::Nobodys,
+        })
+    }
+
+    fn target(&self) -> Option<&'a Target> {
+        match self {
+            Self::Ours { target, .. } => *target,
+            Self::Theirs(target) => Some(target),
+            Self::Nobodys => None,
+        }
+    }
+
+    fn catalogue(&self) -> Result<KnobFile> {
+        let program = match self {
+            Self::Theirs(_) => ServerProgram::Mongod,
+            Self::Ours { kind, .. } => match kind {
+                ServerKind::Mongod => ServerProgram::Mongod,
+                ServerKind::SecantusdRs => ServerProgram::Secantusd,
+            },
+            Self::Nobodys => {
+                let why = "without a server there is no catalogue: name a knob file with --knobs";
+                return Err(Usage(why.into()).into());
+            }
+        };
+        Ok(Catalogue::of(program)?)
+    }
+
+    /// This host's, if the server runs here.
+    fn host_files(&self) -> Option<HostFiles> {
+        let target = self.target()?;
+        target.facts.pid?;
+        let device = target.device().map(|device| device.device);
+        Some(HostFiles::host(device))
+    }
+}
+
+/// Which program a private server would be.
+pub fn local_kind(local: &TuneLocalArgs, environment: &Environment) -> Result<ServerKind> {
+    let binary = ServerBinary::find(
+        local.server_binary.as_deref(),
+        Some(&environment.search_path),
+        &environment.tool_folders,
+    )?;
+    Ok(binary.kind)
+}
+
+async fn found(
+    file: &KnobFile,
+    whose: &Whose<'_>,
+    unlocked: Unlocked,
+    host: bool,
+    local: &TuneLocalArgs,
+) -> Result<Discovered> {
+    let replies = match whose.target() {
+        Some(target) => ServerReplies::ask(target.server()?).await?,
+        None => ServerReplies::default(),
+    };
+    let host_files = whose.host_files().filter(|_| host);
+    let given = given(local);
+    let memory_mib = HostFacts::read(Path::new("/")).memory_bytes >> 20;
+    let surroundings = Surroundings {
+        unlocked,
+        host: host_files.as_ref(),
+        local: matches!(whose, Whose::Ours { .. }).then_some(&given),
+        scripts: read_scripts(file, READ_LIMIT).await,
+        memory_mib: Some(memory_mib).filter(|mib| *mib > 0),
+    };
+    Ok(discover(file, &replies, &surroundings))
+}
+
+/// Start options of a local server that the user gave: the values that its knobs have at the start.
+fn given(local: &TuneLocalArgs) -> KnobValues {
+    let args = start_args(local);
+    let mut given = KnobValues::new();
+    let cache_mib = args.cache.unwrap_or_default() >> 20;
+    given.insert(
+        "cache_size".into(),
+        KnobValue::Integer(i64::try_from(cache_mib).unwrap_or(i64::MAX)),
+    );
+    for (name, value) in &args.server_setting {
+        let value = match (value.parse::<i64>(), value.parse::<bool>()) {
+            (Ok(number), _) => KnobValue::Integer(number),
+            (_, Ok(flag)) => KnobValue::Bool(flag),
+            _ => KnobValue::Text(value.clone()),
+        };
+        given.insert(name.clone(), value);
+    }
+    given
+}
+
+/// `--also`: a preset's name, or NAME=VALUE with commas.
+fn also(text: &str, entries: &[KnobEntry], presets: &[Preset]) -> Result<Preset> {
+    if let Some(preset) = presets.iter().find(|preset| preset.name == text) {
+        return Ok(preset.clone());
+    }
+    let mut values = KnobValues::new();
+    for part in text.split(',') {
+        let Some((name, value)) = part.split_once('=') else {
+            let names: Vec<&str> = presets.iter().map(|preset| preset.name.as_str()).collect();
+            return Err(Usage(format!(
+                "--also {text}: there is no such preset ({}), and NAME=VALUE is expected otherwise",
+                if names.is_empty() {
+                    "there are none".into()
+                } else {
+                    names.join(", ")
+                }
+            ))
+            .into());
+        };
+        let (name, value) = (name.trim(), value.trim());
+        let Some(entry) = entries.iter().find(|entry| entry.knob.name == name) else {
+            let known: Vec<&str> = entries
+                .iter()
+                .map(|entry| entry.knob.name.as_str())
+                .collect();
+            return Err(Usage(format!(
+                "--also {text}: {name} is not tuned; these are: {}",
+                known.join(", ")
+            ))
+            .into());
+        };
+        values.insert(name.into(), value_of(entry, value));
+    }
+    Ok(Preset {
+        name: text.into(),
+        values: Configuration(values),
+    })
+}
+
+/// As the knob's range understands it; what it does not is refused where the plan is made.
+fn value_of(entry: &KnobEntry, text: &str) -> KnobValue {
+    let number = || text.parse::<f64>().map(KnobValue::Float).ok();
+    let value = match &entry.knob.range {
+        Range::Bool => text.parse().map(KnobValue::Bool).ok(),
+        Range::Categorical { .. } => None,
+        Range::Integer { .. } => text.parse().map(KnobValue::Integer).ok(),
+        Range::Float { .. } => number(),
+        Range::Ordinal { .. } => text.parse().map(KnobValue::Integer).ok().or_else(number),
+    };
+    value.unwrap_or_else(|| KnobValue::Text(text.into()))
+}
+
+/// The best setting of an earlier session, as far as its knobs are tuned now.
+fn earlier_best(run: &Path, entries: &[KnobEntry]) -> Result<Preset> {
+    let (_, document) = RunDirectory::open(run)?;
+    let Some(record) = document.tune else {
+        return Err(Usage(format!("--begin-with {}: no tuning session", run.display())).into());
+    };
+    let best = match record.recommended.is_empty() {
+        true => record.best,
+        false => record.recommended,
+    };
+    let is_tuned = |name: &String| entries.iter().any(|entry| entry.knob.name == *name);
+    Ok(Preset {
+        name: "earlier best".into(),
+        values: Configuration(
+            best.into_iter()
+                .filter(|(name, _)| is_tuned(name))
+                .collect(),
+        ),
+    })
+}

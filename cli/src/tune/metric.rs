@@ -1,0 +1,250 @@
+//! What is to be made better, and what must hold meanwhile: names of figures, directions, units.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use seekscope_run::units::{parse_bytes, parse_duration};
+use seekscope_tune::optimiser::Goal;
+
+use crate::exit::Usage;
+
+/// Figures of a run by name: what [`Metric`] and [`Constraint`] ask for.
+pub type Figures = BTreeMap<String, f64>;
+
+/// As typed, as figures call it, unit, and which way is better if nothing is said.
+const KNOWN: [(&str, &str, &str, Goal); 9] = [
+    ("throughput", "throughput_per_s", "per_s", Goal::Maximise),
+    ("p50", "p50_ms", "ms", Goal::Minimise),
+    ("p99", "p99_ms", "ms", Goal::Minimise),
+    ("p999", "p999_ms", "ms", Goal::Minimise),
+    (
+        "cpu_us_per_op",
+        "server_cpu_us_per_op",
+        "us",
+        Goal::Minimise,
+    ),
+    (
+        "read_bytes_per_op",
+        "server_read_bytes_per_op",
+        "bytes",
+        Goal::Minimise,
+    ),
+    (
+        "write_bytes_per_op",
+        "server_write_bytes_per_op",
+        "bytes",
+        Goal::Minimise,
+    ),
+    ("memory", "server_rss_bytes", "bytes", Goal::Minimise),
+    ("seconds", "seconds", "s", Goal::Minimise),
+];
+/// Before a path into the JSON that a command prints.
+const JSON: &str = "json:";
+
+/// What is measured of each run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Metric {
+    /// As typed.
+    pub name: String,
+    /// Key in [`Figures`].
+    pub figure: String,
+    pub unit: &'static str,
+    pub goal: Goal,
+}
+
+impl Metric {
+    /// `direction`: what --minimize and --maximize say. A figure of a command's own needs it.
+    pub fn parse(text: &str, direction: Option<Goal>) -> Result<Self> {
+        let (figure, unit, usual) = figure_of(text)?;
+        let Some(goal) = direction.or(usual) else {
+            let why = "say which way is better: --maximize or --minimize";
+            return Err(Usage(format!("--metric {text}: {why}")).into());
+        };
+        Ok(Self {
+            name: text.into(),
+            figure,
+            unit,
+            goal,
+        })
+    }
+
+    /// Its value, or why there is none.
+    pub fn of(&self, figures: &Figures) -> Result<f64, String> {
+        match figures.get(&self.figure) {
+            None => Err(format!("the run has no figure {}", self.name)),
+            Some(value) if value.is_finite() && *value > 0.0 => Ok(*value),
+            Some(value) => Err(format!("{} is {value}, not a positive number", self.name)),
+        }
+    }
+}
+
+fn figure_of(text: &str) -> Result<(String, &'static str, Option<Goal>)> {
+    if let Some((_, figure, unit, goal)) = KNOWN.iter().find(|(name, ..)| *name == text) {
+        return Ok(((*figure).into(), unit, Some(*goal)));
+    }
+    if let Some(path) = text.strip_prefix(JSON) {
+        if !path.starts_with('/') {
+            let why = "a JSON pointer begins with a slash, such as json:/summary/rate";
+            return Err(Usage(format!("{text}: {why}")).into());
+        }
+        return Ok((text.into(), "", None));
+    }
+    if text == "output" {
+        return Ok((text.into(), "", None));
+    }
+    let names: Vec<&str> = KNOWN.iter().map(|(name, ..)| *name).collect();
+    Err(Usage(format!(
+        "there is no metric {text}; there are {}, output (the last number that --command prints) and \
+         json:/path (into the JSON that it prints)",
+        names.join(", ")
+    ))
+    .into())
+}
+
+/// A figure that must not be above or below a limit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constraint {
+    /// As typed.
+    pub text: String,
+    pub figure: String,
+    at_most: bool,
+    limit: f64,
+}
+
+impl Constraint {
+    /// `p99 <= 20ms`, `memory <= 4GiB`, `throughput >= 1000`.
+    pub fn parse(text: &str) -> Result<Self> {
+        let malformed = || {
+            Usage(format!(
+                "--constraint {text}: a figure, <= or >=, and a limit are expected, such as 'p99 <= 20ms'"
+            ))
+        };
+        let (name, at_most, limit) = match (text.split_once("<="), text.split_once(">=")) {
+            (Some((name, limit)), None) => (name, true, limit),
+            (None, Some((name, limit))) => (name, false, limit),
+            _ => return Err(malformed().into()),
+        };
+        let (figure, unit, _) = figure_of(name.trim())?;
+        let limit = limit.trim();
+        let limit = match unit {
+            "ms" => parse_duration(limit).ok().map(|d| d.as_secs_f64() * 1e3),
+            "s" => parse_duration(limit).ok().map(|d| d.as_secs_f64()),
+            "us" => parse_duration(limit).ok().map(|d| d.as_secs_f64() * 1e6),
+            "bytes" => parse_bytes(limit).ok().map(|bytes| bytes as f64),
+            _ => limit.trim_end_matches("/s").parse().ok(),
+        };
+        let limit = limit
+            .filter(|limit: &f64| limit.is_finite())
+            .ok_or_else(malformed)?;
+        Ok(Self {
+            text: text.trim().into(),
+            figure,
+            at_most,
+            limit,
+        })
+    }
+
+    /// What is wrong, if it is missed. A run without the figure misses it.
+    pub fn missed(&self, figures: &Figures) -> Option<String> {
+        let Some(value) = figures.get(&self.figure) else {
+            return Some(format!("{}: the run has no such figure", self.text));
+        };
+        let holds = match self.at_most {
+            true => *value <= self.limit,
+            false => *value >= self.limit,
+        };
+        (!holds).then(|| format!("{}: it was {}", self.text, shown(&self.figure, *value)))
+    }
+}
+
+/// A figure for people, with its unit.
+pub fn shown(figure: &str, value: f64) -> String {
+    use seekscope_run::units::format_bytes;
+    if figure.contains("_bytes") && value >= 0.0 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "bytes of a process; saturates"
+        )]
+        return format_bytes(value as u64);
+    }
+    let unit = if figure.ends_with("_per_s") {
+        "/s"
+    } else if figure.ends_with("_ms") {
+        " ms"
+    } else if figure.contains("_us_") {
+        " us"
+    } else if figure == "seconds" {
+        " s"
+    } else {
+        ""
+    };
+    format!("{}{unit}", significant(value))
+}
+
+/// Four significant digits.
+pub fn significant(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 1000.0 || v == 0.0 => 0,
+        v if v >= 100.0 => 1,
+        v if v >= 10.0 => 2,
+        v if v >= 1.0 => 3,
+        _ => 5,
+    };
+    format!("{value:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(pairs: &[(&str, f64)]) -> Figures {
+        pairs.iter().map(|(name, v)| ((*name).into(), *v)).collect()
+    }
+
+    #[test]
+    fn metrics_have_a_direction() {
+        let p99 = Metric::parse("p99", None).unwrap();
+        assert_eq!((p99.figure.as_str(), p99.goal), ("p99_ms", Goal::Minimise));
+        let json = Metric::parse("json:/rate", Some(Goal::Maximise)).unwrap();
+        assert_eq!(json.of(&figures(&[("json:/rate", 3.0)])), Ok(3.0));
+        for (text, direction) in [
+            ("json:/rate", None),
+            ("json:rate", Some(Goal::Maximise)),
+            ("tps", None),
+        ] {
+            assert!(Metric::parse(text, direction).is_err(), "{text}");
+        }
+        assert!(p99.of(&figures(&[])).is_err());
+        assert!(p99.of(&figures(&[("p99_ms", f64::NAN)])).is_err());
+        assert!(p99.of(&figures(&[("p99_ms", 0.0)])).is_err());
+    }
+
+    #[test]
+    fn constraints_know_units() {
+        let p99 = Constraint::parse("p99 <= 20ms").unwrap();
+        assert_eq!(p99.missed(&figures(&[("p99_ms", 20.0)])), None);
+        assert!(
+            p99.missed(&figures(&[("p99_ms", 20.1)]))
+                .unwrap()
+                .contains("20.10 ms")
+        );
+        assert!(p99.missed(&figures(&[])).is_some());
+        let memory = Constraint::parse("memory<=4GiB").unwrap();
+        assert_eq!(memory.missed(&figures(&[("server_rss_bytes", 4e9)])), None);
+        let rate = Constraint::parse("throughput >= 1000/s").unwrap();
+        assert!(
+            rate.missed(&figures(&[("throughput_per_s", 999.0)]))
+                .is_some()
+        );
+        for text in [
+            "p99",
+            "p99 <= much",
+            "p99 < 3ms",
+            "x <= 3",
+            "p99 <= 1ms >= 2ms",
+        ] {
+            assert!(Constraint::parse(text).is_err(), "{text}");
+        }
+    }
+}

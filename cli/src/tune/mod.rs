@@ -1,0 +1,377 @@
+//! `seekscope tune`: better settings, found by trials, proven by a duel, put back at the end.
+//!
+//! `knobs` says what may be changed, `arena` where trials happen, `measurement` what is run; `tuner` is the
+//! loop, whose decisions are [`seekscope_tune::session`]'s. `definition` keeps a session for being resumed.
+
+mod apply;
+mod arena;
+mod command_load;
+mod definition;
+mod init;
+mod knobs;
+mod local_arena;
+mod measurement;
+mod metric;
+mod restore;
+mod results;
+mod server_arena;
+mod telling;
+mod tuner;
+
+pub use results::show;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use seekscope_run::tune::{TuneRecord, TuneTrial, TunedKnob};
+use seekscope_run::{HostFacts, Outcome, RunDirectory};
+use seekscope_settings::{KnobEntry, exports};
+use seekscope_tune::optimiser::Goal;
+use seekscope_tune::session::{Plan, Session as TuningSession};
+use serde::Serialize;
+
+use self::arena::{Arena, Place};
+use self::definition::Definition;
+use self::knobs::Choice;
+use self::local_arena::LocalArena;
+use self::measurement::Load;
+use self::metric::{Constraint, Metric};
+use self::server_arena::ServerArena;
+use self::telling::Telling;
+use self::tuner::Tuner;
+use crate::args::{TuneArgs, TuneMeasuredArgs, TuneSessionArgs, TuneVerb};
+use crate::bench::{Repeatable, Stage};
+use crate::environment::Environment;
+use crate::exit::{Interrupted, Usage, message_of};
+use crate::interruption::Interruption;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::signals::Signals;
+use crate::stored_arguments::hide_values;
+
+/// Options whose values are commands of the user.
+const COMMANDS: [&str; 3] = ["--command", "--prepare", "--restart-command"];
+/// The target that is a private server.
+const LOCAL: &str = "local";
+
+/// Runs the command.
+pub async fn run(args: TuneArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
+    match args.verb {
+        Some(TuneVerb::Init(args)) => init::run(&args, environment).await,
+        Some(TuneVerb::Show(args)) => results::show_run(&args),
+        Some(TuneVerb::Apply(args)) => apply::run(&args, environment).await,
+        None => match &args.session.restore {
+            Some(run) => restore::run(run, &args.session, environment).await,
+            None => tune(args.session, environment, arguments).await,
+        },
+    }
+}
+
+/// A session, new or carried on.
+async fn tune(
+    args: TuneSessionArgs,
+    environment: &Environment,
+    arguments: Vec<String>,
+) -> Result<()> {
+    let earlier = args
+        .resume
+        .as_deref()
+        .map(|run| Earlier::read(run, &args))
+        .transpose()?;
+    let measured = earlier
+        .as_ref()
+        .map_or(&args.measured, |e| &e.definition.measured);
+    let asked = Asked::new(measured)?;
+    let mut stage = begin(&args, &asked, hide_values(arguments, &COMMANDS))?;
+    let mut record = TuneRecord::default();
+    let worked = whole(&args, environment, &mut stage, asked, earlier, &mut record).await;
+    end(stage, record, worked, &args)
+}
+
+/// What an interrupted session had come to.
+struct Earlier {
+    definition: Definition,
+    trials: Vec<TuneTrial>,
+}
+
+impl Earlier {
+    fn read(run: &Path, args: &TuneSessionArgs) -> Result<Self> {
+        let definition = Definition::read(run)?.with_secrets([
+            args.target.as_deref(),
+            args.measured.command.as_deref(),
+            args.measured.prepare.as_deref(),
+            args.knobs.restart_command.as_deref(),
+        ])?;
+        let (directory, document) = RunDirectory::open(run)?;
+        if document.tune.is_some_and(|record| record.verdict.is_some()) {
+            let why = "is over: its duel was fought; begin a new one, with --begin-with if it is to go further";
+            return Err(Usage(format!("{} {why}", run.display())).into());
+        }
+        Ok(Self {
+            definition,
+            trials: directory.read_trials()?,
+        })
+    }
+
+    /// What its runs took.
+    fn elapsed(&self) -> Duration {
+        let seconds = self
+            .trials
+            .iter()
+            .map(|trial| trial.prepare_s + trial.measure_s)
+            .sum();
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+}
+
+/// What is measured, checked.
+struct Asked {
+    load: Load,
+    metric: Metric,
+    constraints: Vec<Constraint>,
+}
+
+impl Asked {
+    fn new(args: &TuneMeasuredArgs) -> Result<Self> {
+        let direction = match (args.maximize, args.minimize) {
+            (true, _) => Some(Goal::Maximise),
+            (_, true) => Some(Goal::Minimise),
+            _ => None,
+        };
+        let usual = if args.command.is_some() {
+            "output"
+        } else {
+            "throughput"
+        };
+        let metric = Metric::parse(args.metric.as_deref().unwrap_or(usual), direction)?;
+        let constraints = args.constraint.iter().map(|text| Constraint::parse(text));
+        Ok(Self {
+            load: load(args)?,
+            metric,
+            constraints: constraints.collect::<Result<_>>()?,
+        })
+    }
+}
+
+fn load(args: &TuneMeasuredArgs) -> Result<Load> {
+    match (&args.workload, &args.command) {
+        (Some(name), None) => {
+            let options: Vec<String> = args
+                .workload_options
+                .split_whitespace()
+                .map(String::from)
+                .collect();
+            let workload = Repeatable::parse(name, &options, &args.database, args.trial_for)?;
+            Ok(Load::Workload(Box::new(workload)))
+        }
+        (None, Some(command)) => Ok(Load::Command {
+            command: command.clone(),
+            limit: args.command_limit,
+        }),
+        _ => Err(Usage("say what is to be measured: --workload or --command".into()).into()),
+    }
+}
+
+fn begin(args: &TuneSessionArgs, asked: &Asked, arguments: Vec<String>) -> Result<Stage> {
+    let interruption = Interruption::listen(Signals::catch());
+    let mut session = Session::begin("tune", arguments, args.out.as_deref())?;
+    session.document.host = Some(HostFacts::read(Path::new("/")));
+    session.document.seed = Some(args.search.seed);
+    if let Load::Workload(workload) = &asked.load {
+        session.document.bench = Some(workload.measurement());
+    }
+    session.document.tune = Some(TuneRecord::default());
+    session.save()?;
+    Ok(Stage {
+        session,
+        progress: Progress::new(args.output.quiet),
+        interruption,
+    })
+}
+
+/// From finding the knobs to putting them back. `record` is filled in whatever happens.
+async fn whole(
+    args: &TuneSessionArgs,
+    environment: &Environment,
+    stage: &mut Stage,
+    asked: Asked,
+    earlier: Option<Earlier>,
+    record: &mut TuneRecord,
+) -> Result<()> {
+    let local = earlier
+        .as_ref()
+        .map_or(&args.local, |e| &e.definition.local);
+    let target = match &earlier {
+        Some(earlier) => earlier.definition.target.clone(),
+        None => args.target.clone(),
+    };
+    let fresh = earlier.as_ref().map_or(args.measured.fresh_data, |e| {
+        e.definition.measured.fresh_data
+    });
+    let mut place = match target.as_deref() {
+        Some(LOCAL) => {
+            let local = LocalArena::start(stage, local, fresh, environment).await?;
+            Place::Local(Box::new(local))
+        }
+        Some(uri) => {
+            let locks = server_arena::lock_folder(&environment.lease_folder)?;
+            let server = ServerArena::connect(stage, uri, args, fresh, &locks).await?;
+            Place::Server(Box::new(server))
+        }
+        None => Place::Nowhere,
+    };
+    if let Some(target) = place.target() {
+        stage.note_target(target)?;
+    }
+    let (definition, trials, took) = match earlier {
+        Some(earlier) => {
+            let took = earlier.elapsed();
+            (earlier.definition, earlier.trials, took)
+        }
+        None => {
+            let choice = knobs::choose(args, &place, stage, environment).await?;
+            let definition = define(args, choice, asked.metric.goal);
+            (definition, Vec::new(), Duration::ZERO)
+        }
+    };
+    let entries = definition.knob_file()?.knobs;
+    fill(record, &definition, &asked, &entries);
+    definition.save(stage.session.directory.path())?;
+    if let Place::Server(server) = &mut place {
+        let earlier = args.resume.as_deref();
+        server
+            .make_ready(stage, &asked.load, &entries, &definition, earlier)
+            .await?;
+    }
+    let mut tuner = Tuner {
+        session: TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?,
+        telling: Telling {
+            figure: asked.metric.figure.clone(),
+            budget: definition.plan.budget,
+            baseline: definition.plan.space.default_configuration().0,
+        },
+        arena: Arena {
+            place,
+            prepare: definition.measured.prepare.clone(),
+            entries,
+        },
+        load: asked.load,
+        metric: asked.metric,
+        constraints: asked.constraints,
+        ledger: record.ledger,
+        journal: stage.session.directory.trial_journal()?,
+        earlier: took,
+        began: Instant::now(),
+    };
+    for trial in trials {
+        let trial = tuner.session.record(trial);
+        tuner.journal.append(trial)?;
+    }
+    let worked = tuner.work(stage).await;
+    tuner.session.conclude(record);
+    record.exports = exports(
+        &tuner.arena.entries,
+        &definition.configured,
+        &tuner.telling.baseline,
+        &record.recommended,
+    );
+    record.ledger.think_s = tuner.ledger.think_s;
+    record.ledger.total_s = tuner.elapsed().as_secs_f64();
+    // Whatever happened: what was changed is put back.
+    record.restored = tuner.arena.close(stage.progress).await?;
+    worked
+}
+
+/// The session as it is kept.
+fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
+    let knobs = choice.file().to_toml();
+    let plan = Plan {
+        space: choice.space,
+        goal,
+        seed: args.search.seed,
+        presets: choice.presets,
+        also: choice.also,
+        trials: args.search.trials as usize,
+        baseline_pairs: args.search.baseline_pairs as usize,
+        duel_pairs: args.search.pairs as usize,
+        budget: args.search.budget,
+    };
+    let mut definition = Definition::new(args.target.as_deref(), &args.measured, &args.local, plan);
+    definition.config_file.clone_from(&args.knobs.config_file);
+    definition
+        .restart_command
+        .clone_from(&args.knobs.restart_command);
+    definition.left_out = choice.left_out;
+    definition.configured = choice.configured;
+    definition.knobs = knobs;
+    definition
+}
+
+/// What the record says from the start.
+fn fill(record: &mut TuneRecord, definition: &Definition, asked: &Asked, entries: &[KnobEntry]) {
+    let measured = &definition.measured;
+    let command = measured.command.as_ref().map(|_| "a command".to_string());
+    record.workload = match &measured.workload {
+        Some(name) => format!("{name} {}", measured.workload_options)
+            .trim()
+            .into(),
+        None => command.unwrap_or_default(),
+    };
+    record.metric.clone_from(&asked.metric.name);
+    record.unit = asked.metric.unit.into();
+    record.maximise = asked.metric.goal == Goal::Maximise;
+    record.constraints = asked.constraints.iter().map(|c| c.text.clone()).collect();
+    record.seed = definition.plan.seed;
+    record.left_out.clone_from(&definition.left_out);
+    record.knobs = entries.iter().map(tuned_knob).collect();
+}
+
+fn tuned_knob(entry: &KnobEntry) -> TunedKnob {
+    TunedKnob {
+        name: entry.knob.name.clone(),
+        baseline: entry.knob.default.clone(),
+        range: entry.range_in_words(),
+        logarithmic: entry.is_logarithmic(),
+        change: letter(entry.knob.change),
+        risk: letter(entry.knob.risk),
+        how: entry.set.in_words(),
+    }
+}
+
+/// As knob files write it, e.g. "R".
+fn letter(of: impl Serialize) -> String {
+    let written = serde_json::to_value(of).ok();
+    written
+        .as_ref()
+        .and_then(|v| v.as_str())
+        .unwrap_or_default()
+        .into()
+}
+
+/// Ends the run: its records are whole whatever happened.
+fn end(
+    mut stage: Stage,
+    record: TuneRecord,
+    worked: Result<()>,
+    args: &TuneSessionArgs,
+) -> Result<()> {
+    let (outcome, reason) = match &worked {
+        Ok(()) if record.restored == Some(false) => (
+            Outcome::Failed,
+            Some("not every setting could be put back; see --restore".to_string()),
+        ),
+        Ok(()) => (Outcome::Ok, None),
+        Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(message_of(error))),
+        Err(error) => (Outcome::Failed, Some(message_of(error))),
+    };
+    let restored = record.restored;
+    stage.session.document.tune = Some(record);
+    stage.session.end(outcome, reason)?;
+    results::show(&mut stage.session, &args.output, stage.progress)?;
+    worked?;
+    match restored {
+        Some(false) => Err(restore::not_restored(stage.session.directory.path())),
+        _ => Ok(()),
+    }
+}

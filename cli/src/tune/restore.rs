@@ -1,0 +1,61 @@
+//! `tune --restore`: what a killed session left changed is put back.
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_settings::Applier;
+
+use super::LOCAL;
+use super::definition::Definition;
+use super::server_arena::{self, means, put_back};
+use crate::args::TuneSessionArgs;
+use crate::bench::Target;
+use crate::environment::Environment;
+use crate::exit::{Inconsistent, Usage};
+use crate::output;
+use crate::progress::Progress;
+
+/// Runs it. Once begun it is not interrupted by the first signal: half put back helps nobody.
+pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
+    let progress = Progress::new(args.output.quiet);
+    let definition = Definition::read(run)?.with_secrets([
+        args.target.as_deref(),
+        args.measured.command.as_deref(),
+        args.measured.prepare.as_deref(),
+        args.knobs.restart_command.as_deref(),
+    ])?;
+    let uri = match definition.target.as_deref() {
+        None | Some(LOCAL) => {
+            return output::print(
+                "Nothing to put back: the session changed no server of anybody's.\n",
+            );
+        }
+        Some(uri) => uri,
+    };
+    let target = {
+        let _step = progress.step("connecting");
+        Target::connect(uri, "", None).await?
+    };
+    let locks = server_arena::lock_folder(&environment.lease_folder)?;
+    let _lock = seekscope_settings::TunerLock::server(&locks, target.server()?.addresses())?;
+    let means = means(&target, definition.restart())?;
+    let Some(mut applier) = Applier::resume(run, means)? else {
+        let why = "holds no originals: the session had not changed anything";
+        return Err(Usage(format!("{} {why}", run.display())).into());
+    };
+    match put_back(progress, &mut applier).await {
+        None => output::print("Nothing to put back: the session had not changed anything.\n"),
+        Some(true) => output::print("Every setting is as the session found it.\n"),
+        Some(false) => Err(not_restored(run)),
+    }
+}
+
+/// Not all could be put back.
+pub fn not_restored(run: &Path) -> anyhow::Error {
+    Inconsistent(format!(
+        "not every setting could be put back; see above for what it was, and try again: \
+         seekscope tune --restore {}",
+        run.display()
+    ))
+    .into()
+}

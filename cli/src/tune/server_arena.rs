@@ -1,0 +1,224 @@
+//! Trials on somebody's server: settings are set while it runs, or by its configuration file and a restart,
+//! and put back at the end.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use seekscope_settings::apply::Means;
+use seekscope_settings::{Applier, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock};
+use seekscope_tune::space::Configuration;
+
+use super::arena::{Fit, Unfit};
+use super::definition::Definition;
+use super::measurement::Load;
+use crate::args::TuneSessionArgs;
+use crate::bench::{Stage, Target};
+use crate::exit::{Elsewhere, Usage};
+use crate::progress::Progress;
+
+/// For a restart with recovery of a large cache.
+const RESTART_LIMIT: Duration = Duration::from_secs(600);
+/// For each command of a knob.
+const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
+
+/// See the module.
+pub struct ServerArena {
+    target: Target,
+    fresh_data: bool,
+    applier: Option<Applier>,
+    /// No other session tunes this server, or this host, meanwhile.
+    locks: Vec<TunerLock>,
+    loads: u32,
+}
+
+impl ServerArena {
+    /// Connects, and refuses a server that others tune or use.
+    pub async fn connect(
+        stage: &Stage,
+        uri: &str,
+        args: &TuneSessionArgs,
+        fresh_data: bool,
+        lock_folder: &Path,
+    ) -> Result<Self> {
+        let _step = stage.progress.step("connecting");
+        let target = stage
+            .interruption
+            .or(Target::connect(uri, "", None))
+            .await?;
+        let server = target.server()?;
+        let mut locks = vec![TunerLock::server(lock_folder, server.addresses())?];
+        if args.knobs.host {
+            locks.push(TunerLock::host(lock_folder)?);
+        }
+        if !args.knobs.busy {
+            let asked = async { Ok(Traffic::of(server).await?) };
+            refuse_if_busy(&stage.interruption.or(asked).await?)?;
+        }
+        Ok(Self {
+            target,
+            fresh_data,
+            applier: None,
+            locks,
+            loads: 0,
+        })
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Writes down what everything is set to, and loads the workload's data.
+    pub async fn make_ready(
+        &mut self,
+        stage: &mut Stage,
+        load: &Load,
+        entries: &[KnobEntry],
+        definition: &Definition,
+        earlier: Option<&Path>,
+    ) -> Result<()> {
+        let means = means(&self.target, definition.restart())?;
+        if let Some(earlier) = earlier {
+            put_back_earlier(stage.progress, earlier, means.clone()).await?;
+        }
+        let folder = stage.session.directory.path();
+        self.applier = Some(Applier::begin(entries, means, folder)?);
+        match load {
+            Load::Workload(_) if !self.fresh_data => self.load(stage, load).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn load(&mut self, stage: &mut Stage, load: &Load) -> Result<()> {
+        let Load::Workload(workload) = load else {
+            return Ok(());
+        };
+        self.loads += 1;
+        workload
+            .load(stage, &self.target, &format!("load {}", self.loads))
+            .await
+    }
+
+    /// Sets the setting and reads it back; loads anew if that was asked for.
+    pub async fn prepare(
+        &mut self,
+        stage: &mut Stage,
+        load: &Load,
+        values: &Configuration,
+    ) -> Fit<()> {
+        let Some(applier) = self.applier.as_mut() else {
+            return Ok(Ok(()));
+        };
+        let applied = async { Ok(applier.apply(values).await) };
+        match stage.interruption.or(applied).await? {
+            Ok(applied) if applied.restarted => self.target.refresh().await?,
+            Ok(_) => {}
+            // Nothing can be measured or put back while it is gone.
+            Err(
+                error @ (ApplyError::DidNotComeBack {
+                    put_back: false, ..
+                }
+                | ApplyError::Server(_)),
+            ) => {
+                return Err(error.into());
+            }
+            Err(error) => {
+                let unfit = Unfit(error.to_string());
+                if matches!(error, ApplyError::DidNotComeBack { .. }) {
+                    self.target.refresh().await?;
+                }
+                return Ok(Err(unfit));
+            }
+        }
+        if self.fresh_data {
+            self.load(stage, load).await?;
+        }
+        Ok(Ok(()))
+    }
+
+    /// Puts everything back: whether all of it is as it was; `None` if nothing had been changed.
+    pub async fn put_back(mut self, progress: Progress) -> Result<Option<bool>> {
+        let restored = match &mut self.applier {
+            Some(applier) => put_back(progress, applier).await,
+            None => None,
+        };
+        drop(self.locks);
+        Ok(restored)
+    }
+}
+
+fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
+    if !traffic.is_busy() {
+        return Ok(());
+    }
+    let connections = traffic
+        .connections
+        .map_or_else(String::new, |n| format!(", {n} connections"));
+    Err(Elsewhere(format!(
+        "the server takes other traffic ({:.0} operations per second{connections}): its clients would feel every \
+         setting, and every figure would be of both. Tune a copy of it, or allow it with --busy",
+        traffic.operations_per_s
+    ))
+    .into())
+}
+
+/// With what settings are set on this target.
+pub fn means(target: &Target, restart: Option<Restart>) -> Result<Means> {
+    let device = target.device().map(|device| device.device);
+    Ok(Means {
+        server: Some(target.server()?.clone()),
+        host: target.facts.pid.map(|_| HostFiles::host(device)),
+        restart,
+        script_limit: SCRIPT_LIMIT,
+    })
+}
+
+/// How the server takes what its configuration file says.
+pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Option<Restart> {
+    Some(Restart {
+        config_file: config_file?.clone(),
+        command: command?.clone(),
+        limit: RESTART_LIMIT,
+    })
+}
+
+/// Puts back what the applier has changed, and says so.
+pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool> {
+    if applier.originals().outstanding().is_empty() {
+        return applier.originals().restored.then_some(true);
+    }
+    let restored = {
+        let _step = progress.step("putting settings back");
+        applier.restore().await
+    };
+    for (knob, result) in &restored.knobs {
+        match result {
+            Ok(()) => progress.say(format!("  {knob}: as it was")),
+            Err(why) => progress.say(format!("  {knob}: NOT put back: {why}")),
+        }
+    }
+    Some(restored.is_complete())
+}
+
+/// Before a session is carried on: what it left changed is put back, so that it begins where it began.
+async fn put_back_earlier(progress: Progress, run: &Path, means: Means) -> Result<()> {
+    let Some(mut applier) = Applier::resume(run, means)? else {
+        return Ok(());
+    };
+    match put_back(progress, &mut applier).await {
+        Some(false) => Err(Usage(format!(
+            "{}: not all that the session had changed could be put back; see above, and run --restore",
+            run.display()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
+}
+
+/// A folder for locks, made if it is missing.
+pub fn lock_folder(leases: &Path) -> Result<PathBuf> {
+    let folder = leases.join("tuners");
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}

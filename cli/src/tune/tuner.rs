@@ -1,0 +1,159 @@
+//! The session at work: asks what to run next, prepares the setting, runs it, and keeps what it did.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Result;
+use seekscope_run::TrialJournal;
+use seekscope_run::tune::{TrialStatus, TuneLedger, TuneTrial};
+use seekscope_tune::session::{Next, Request, Session};
+
+use super::arena::{Arena, Unfit};
+use super::measurement::{Asked, Ended, Load};
+use super::metric::{Constraint, Metric};
+use super::telling::Telling;
+use crate::bench::Stage;
+use crate::exit::Usage;
+
+/// A run that did not settle says less: so many times the variance.
+const UNSTEADY_NOISE: f64 = 2.0;
+
+/// See the module.
+pub struct Tuner<'a> {
+    pub session: Session,
+    pub arena: Arena<'a>,
+    pub load: Load,
+    pub metric: Metric,
+    pub constraints: Vec<Constraint>,
+    pub telling: Telling,
+    pub ledger: TuneLedger,
+    /// What the session took before it was resumed.
+    pub earlier: Duration,
+    pub began: Instant,
+    pub journal: TrialJournal,
+}
+
+impl Tuner<'_> {
+    /// All of it. An error ends it early; what was measured is kept.
+    pub async fn work(&mut self, stage: &mut Stage) -> Result<()> {
+        loop {
+            stage.interruption.check()?;
+            let thinking = Instant::now();
+            let next = self.session.next(self.elapsed());
+            self.ledger.think_s += thinking.elapsed().as_secs_f64();
+            let Next::Run(request) = next else { break };
+            let trial = self.trial(stage, &request).await?;
+            let thinking = Instant::now();
+            let trial = self.session.record(trial).clone();
+            self.ledger.think_s += thinking.elapsed().as_secs_f64();
+            self.journal.append(&trial)?;
+            self.telling.tell(stage.progress, &trial, self.elapsed());
+            self.ledger.total_s = self.elapsed().as_secs_f64();
+        }
+        match self.session.stopped() {
+            None => Ok(()),
+            Some(stopped @ seekscope_tune::session::Stopped::BudgetTooSmall { .. }) => {
+                Err(Usage(stopped.to_string()).into())
+            }
+            Some(stopped) => Err(anyhow::anyhow!("{stopped}")),
+        }
+    }
+
+    /// All its parts together.
+    pub fn elapsed(&self) -> Duration {
+        self.earlier + self.began.elapsed()
+    }
+
+    /// One run, however it ends.
+    async fn trial(&mut self, stage: &mut Stage, request: &Request) -> Result<TuneTrial> {
+        let mut trial = request.trial();
+        let number = self.session.trials().len() + 1;
+        trial.started_unix_ms = unix_ms();
+        let begun = Instant::now();
+        let prepared = {
+            let _step = stage.progress.step(format!("trial {number}: preparing"));
+            self.arena.prepare(stage, &self.load, &request.values).await
+        };
+        trial.prepare_s = begun.elapsed().as_secs_f64();
+        self.ledger.prepare_s += trial.prepare_s;
+        if let Err(Unfit(reason)) = prepared? {
+            trial.reason = reason;
+            return Ok(trial);
+        }
+        let begun = Instant::now();
+        let ended = self.measure(stage, request, number).await?;
+        trial.measure_s = begun.elapsed().as_secs_f64();
+        self.ledger.measure_s += trial.measure_s;
+        self.judge(ended, &mut trial);
+        Ok(trial)
+    }
+
+    async fn measure(
+        &mut self,
+        stage: &mut Stage,
+        request: &Request,
+        number: usize,
+    ) -> Result<Ended> {
+        let figures = std::iter::once(self.metric.figure.as_str());
+        let asked = Asked {
+            name: format!("trial {number}"),
+            seed: request.seed,
+            metric: &self.metric,
+            environment: self.arena.environment(&request.values, request.seed),
+            against: request.best.map(|best| (best, self.session.early_stop())),
+            wanted: figures
+                .chain(self.constraints.iter().map(|c| c.figure.as_str()))
+                .collect(),
+        };
+        self.load.run(stage, self.arena.target(), asked).await
+    }
+
+    /// What a run's end means for the trial.
+    fn judge(&self, ended: Ended, trial: &mut TuneTrial) {
+        match ended {
+            Ended::Failed { reason } => trial.reason = reason,
+            Ended::Early { value, at_share } => {
+                trial.status = TrialStatus::EndedEarly;
+                trial.value = Some(value);
+                trial.noise = UNSTEADY_NOISE;
+                trial.reason = format!(
+                    "could not win after {:.0} % of its time; its value is extrapolated",
+                    at_share * 100.0
+                );
+            }
+            Ended::Measured {
+                figures,
+                steady,
+                partial,
+            } => {
+                let missed: Vec<String> = self
+                    .constraints
+                    .iter()
+                    .filter_map(|constraint| constraint.missed(&figures))
+                    .collect();
+                match self.metric.of(&figures) {
+                    Err(why) => trial.reason = why,
+                    Ok(value) => {
+                        trial.value = Some(value);
+                        trial.partial = partial;
+                        trial.status = match missed.is_empty() {
+                            true => TrialStatus::Measured,
+                            false => TrialStatus::ConstraintMissed,
+                        };
+                        trial.reason = missed.join("; ");
+                        if steady == Some(false) {
+                            trial.noise = UNSTEADY_NOISE;
+                        }
+                    }
+                }
+                trial.figures = figures;
+            }
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
+}

@@ -1,0 +1,67 @@
+//! Trials of a tuning session.
+
+use std::fs::File;
+
+use super::RunDirectory;
+use super::spooled_table::{SpoolLines, SpooledTable};
+use crate::lines::read_json_lines;
+use crate::parquet_file::{read_trials, write_trials};
+use crate::{RunError, TuneTrial};
+
+const TRIALS: SpooledTable<TuneTrial> = SpooledTable {
+    parquet: "trials.parquet",
+    spool: "trials.jsonl",
+    write: write_trials,
+    read: read_trials,
+};
+/// A journal not yet in its place.
+const NEW: SpooledTable<TuneTrial> = SpooledTable {
+    spool: "trials.jsonl.new",
+    ..TRIALS
+};
+
+impl RunDirectory {
+    /// Where trials go while a session goes on, or goes on again: then the trials so far are in it already.
+    pub fn trial_journal(&self) -> Result<TrialJournal, RunError> {
+        let spool = self.path.join(TRIALS.spool);
+        if !spool.exists() {
+            // Beside it first: half a journal must not be taken for all of it.
+            self.remove(NEW.spool)?;
+            let mut lines = NEW.writer(self)?;
+            lines.write(&TRIALS.rows(self)?)?;
+            lines.sync()?;
+            self.put_in_place(TRIALS.spool)?;
+            let folder = File::open(&self.path).and_then(|folder| folder.sync_all());
+            folder.map_err(RunError::io("write", &self.path))?;
+        }
+        Ok(TrialJournal(TRIALS.writer(self)?))
+    }
+
+    /// Makes `trials.parquet` of the journal.
+    pub(super) fn finish_trials(&self) -> Result<(), RunError> {
+        TRIALS.finish(self)
+    }
+
+    /// The trials so far, in order: of the journal while there is one, without a torn last line; else of
+    /// `trials.parquet`.
+    pub fn read_trials(&self) -> Result<Vec<TuneTrial>, RunError> {
+        let spool = self.path.join(TRIALS.spool);
+        if spool.exists() {
+            return read_json_lines(&spool).map_err(RunError::io("read", &spool));
+        }
+        TRIALS.rows(self)
+    }
+}
+
+/// Takes trials while a session goes on.
+#[derive(Debug)]
+pub struct TrialJournal(SpoolLines);
+
+impl TrialJournal {
+    /// Appends a trial and brings it to the disk: it cost minutes. Its figures must be finite, as
+    /// those of a session's trials are.
+    pub fn append(&mut self, trial: &TuneTrial) -> Result<(), RunError> {
+        self.0.write(std::slice::from_ref(trial))?;
+        self.0.sync()
+    }
+}

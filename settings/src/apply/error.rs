@@ -1,0 +1,43 @@
+//! Why a setting was not applied.
+
+use seekscope_server::ServerError;
+
+use crate::host_files::HostFileError;
+use crate::originals::OriginalsError;
+use crate::script::ScriptError;
+
+/// Why a setting was not applied, or cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    #[error("there is no knob `{0}` in this session")]
+    UnknownKnob(String),
+    #[error("knob `{knob}` cannot be set: {why}")]
+    NoMeans { knob: String, why: String },
+    #[error("{knob} was set to {wanted}, but is {found}")]
+    NotApplied {
+        knob: String,
+        wanted: String,
+        found: String,
+    },
+    #[error("{knobs} not set: {source}")]
+    Refused { knobs: String, source: ServerError },
+    #[error("the server does not answer: {0}")]
+    Server(ServerError),
+    #[error("{knob}: {source}")]
+    HostFile { knob: String, source: HostFileError },
+    #[error("{knob}: {source}")]
+    Script { knob: String, source: ScriptError },
+    #[error("{path}: {why}")]
+    ConfigFile { path: String, why: String },
+    #[error(
+        "the server did not come back: {why}; {}",
+        if *put_back {
+            "with the original configuration file it runs again"
+        } else {
+            "the original configuration file is in place, but it does not run with that either: look at its log"
+        }
+    )]
+    DidNotComeBack { why: String, put_back: bool },
+    #[error(transparent)]
+    Originals(#[from] OriginalsError),
+}

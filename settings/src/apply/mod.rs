@@ -1,0 +1,412 @@
+//! Sets configurations, and in the end what there was before.
+//!
+//! [`Applier::begin`] records the originals; only then can anything be set. What was never changed is never
+//! set either, so that a documented default that is wrong for a server does no harm. Each value is read
+//! back where its route allows it.
+
+mod engine;
+mod error;
+mod parameter;
+mod restart;
+mod restore;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use seekscope_run::tune::KnobValue;
+use seekscope_server::Server;
+use seekscope_tune::space::{ChangeCost, Configuration};
+
+pub use error::ApplyError;
+pub use restore::Restored;
+
+use crate::host_files::{self, HostFiles};
+use crate::knob_file::{KnobEntry, Route};
+use crate::lock::members;
+use crate::mongod_conf::{self, Setting};
+use crate::originals::{ConfigOriginal, Originals, OriginalsError, Target};
+use crate::script;
+
+/// With what things are set.
+#[derive(Debug, Clone)]
+pub struct Means {
+    pub server: Option<Server>,
+    pub host: Option<HostFiles>,
+    pub restart: Option<Restart>,
+    /// For each command of a knob.
+    pub script_limit: Duration,
+}
+
+impl Default for Means {
+    fn default() -> Self {
+        Self {
+            server: None,
+            host: None,
+            restart: None,
+            script_limit: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How a server takes what its configuration file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restart {
+    pub config_file: PathBuf,
+    /// For a shell; returns when the server is started or starting.
+    pub command: String,
+    /// For the command, and then for the server to answer.
+    pub limit: Duration,
+}
+
+/// What was done, and what is left to the caller.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub restarted: bool,
+    /// Start options of a local server, as texts with their units: for its next start.
+    pub local: BTreeMap<String, String>,
+    /// For the measured command.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// Sets configurations of one session; see the module.
+#[derive(Debug)]
+pub struct Applier {
+    means: Means,
+    folder: PathBuf,
+    originals: Originals,
+    /// The configuration file as it was, where knobs stand in it.
+    config_text: Option<String>,
+}
+
+impl Applier {
+    /// Writes the originals into `folder` (of the run): the entries' defaults, files as they are.
+    ///
+    /// # Errors
+    /// If a knob lacks its means, something cannot be read, or the folder holds originals of an earlier
+    /// session that were not put back.
+    pub fn begin(entries: &[KnobEntry], means: Means, folder: &Path) -> Result<Self, ApplyError> {
+        if let Some(earlier) = Originals::load(folder)?
+            && !earlier.outstanding().is_empty()
+        {
+            let path = folder.to_path_buf();
+            return Err(OriginalsError::Unrestored { path }.into());
+        }
+        let (server, members) = identity(means.server.as_ref());
+        let mut originals = Originals::new(server, members);
+        for entry in entries {
+            let target = target(entry, &means)?;
+            if let (Route::File { path }, Some(host)) = (&target.set, &means.host) {
+                let text = host.read(path).map_err(|source| ApplyError::HostFile {
+                    knob: target.name.clone(),
+                    source,
+                })?;
+                originals.files.insert(path.clone(), text);
+            }
+            originals.knobs.push(target);
+        }
+        let options = |target: &Target| matches!(target.set, Route::Option { .. });
+        let mut config_text = None;
+        if let Some(restart) = &means.restart
+            && originals.knobs.iter().any(options)
+        {
+            let text = restart.read_config()?;
+            let sha256 = Originals::save_config(folder, &text)?;
+            originals.config = Some(ConfigOriginal {
+                path: restart.config_file.clone(),
+                command: restart.command.clone(),
+                limit_s: restart.limit.as_secs(),
+                sha256,
+            });
+            config_text = Some(text);
+        }
+        originals.save(folder)?;
+        Ok(Self {
+            means,
+            folder: folder.to_path_buf(),
+            originals,
+            config_text,
+        })
+    }
+
+    /// Goes on where another process ended, to put things back or to resume. `None` if the folder holds no
+    /// originals. The restart command is the recorded one where `means` has none.
+    ///
+    /// # Errors
+    /// If the originals cannot be read, or are those of another server.
+    pub fn resume(folder: &Path, mut means: Means) -> Result<Option<Self>, ApplyError> {
+        let Some(originals) = Originals::load(folder)? else {
+            return Ok(None);
+        };
+        let (given, members) = identity(means.server.as_ref());
+        if means.server.is_some() && members != originals.members {
+            let recorded = originals.server.clone();
+            return Err(OriginalsError::OtherServer { recorded, given }.into());
+        }
+        if let (None, Some(config)) = (&means.restart, &originals.config) {
+            means.restart = Some(Restart {
+                config_file: config.path.clone(),
+                command: config.command.clone(),
+                limit: Duration::from_secs(config.limit_s),
+            });
+        }
+        let config_text = originals.config_text(folder)?;
+        Ok(Some(Self {
+            means,
+            folder: folder.to_path_buf(),
+            originals,
+            config_text,
+        }))
+    }
+
+    /// The server, through new connections after a restart.
+    pub fn server(&self) -> Option<&Server> {
+        self.means.server.as_ref()
+    }
+
+    pub fn originals(&self) -> &Originals {
+        &self.originals
+    }
+
+    /// Sets all knobs and reads them back. Knobs without a value are as they were, but for those that do
+    /// not exist under the other values: they are left alone.
+    ///
+    /// # Errors
+    /// At the first knob that cannot be set; those before it are. To be followed by another `apply` or
+    /// by [`Applier::restore`].
+    pub async fn apply(&mut self, values: &Configuration) -> Result<Applied, ApplyError> {
+        let wanted = self.wanted(values)?;
+        self.touch(&wanted)?;
+        let mut applied = Applied::default();
+        for (target, value) in &wanted {
+            match &target.set {
+                Route::Local { name, suffix } => {
+                    applied
+                        .local
+                        .insert(name.clone(), format!("{value}{suffix}"));
+                }
+                Route::Environment { name } => {
+                    applied.environment.insert(name.clone(), value.to_string());
+                }
+                _ => {}
+            }
+        }
+        // First what restarts the server: the rest would be lost by it.
+        applied.restarted = self.apply_options(&wanted).await?;
+        let changed: Vec<(Target, KnobValue)> = (wanted.into_iter())
+            .filter(|(target, _)| self.originals.touched.contains(&target.name))
+            .collect();
+        for (target, value) in &changed {
+            match &target.set {
+                Route::Parameter { name } => {
+                    parameter::set(self.needed_server(&target.name)?, &target.name, name, value)
+                        .await?;
+                }
+                Route::File { path } => self.apply_file(&target.name, path, value)?,
+                Route::Command { set, read } => {
+                    self.apply_command(&target.name, set, read.as_deref(), value)
+                        .await?;
+                }
+                _ => {}
+            }
+        }
+        self.apply_engine(&changed).await?;
+        Ok(applied)
+    }
+
+    /// Each knob's value, where it has one.
+    fn wanted(&self, values: &Configuration) -> Result<Vec<(Target, KnobValue)>, ApplyError> {
+        let knobs = &self.originals.knobs;
+        if let Some(name) = (values.0.keys()).find(|name| knobs.iter().all(|t| t.name != **name)) {
+            return Err(ApplyError::UnknownKnob(name.clone()));
+        }
+        let value = |target: &Target| match values.0.get(&target.name) {
+            Some(value) => Some(value.clone()),
+            None if target.conditional => None,
+            None => Some(target.baseline.clone()),
+        };
+        let wanted = knobs.iter();
+        Ok(wanted
+            .filter_map(|target| Some((target.clone(), value(target)?)))
+            .collect())
+    }
+
+    /// Writes down which knobs are about to differ from their originals.
+    fn touch(&mut self, wanted: &[(Target, KnobValue)]) -> Result<(), ApplyError> {
+        let before = self.originals.touched.len();
+        for (target, value) in wanted {
+            let ours = !matches!(target.set, Route::Local { .. } | Route::Environment { .. });
+            if ours && !same(value, &target.baseline) {
+                self.originals.touched.insert(target.name.clone());
+            }
+        }
+        if self.originals.touched.len() > before || self.originals.restored {
+            self.originals.restored = false;
+            self.originals.save(&self.folder)?;
+        }
+        Ok(())
+    }
+
+    fn needed_server(&self, knob: &str) -> Result<&Server, ApplyError> {
+        let server = self.means.server.as_ref();
+        server.ok_or_else(|| no_means(knob, "there is no server to be asked"))
+    }
+
+    /// Writes the configuration file and restarts, if that changes anything.
+    async fn apply_options(&mut self, wanted: &[(Target, KnobValue)]) -> Result<bool, ApplyError> {
+        let Some(original) = self.config_text.clone() else {
+            return Ok(false);
+        };
+        let settings: Vec<Setting> = wanted
+            .iter()
+            .filter(|(target, value)| !same(value, &target.baseline))
+            .filter_map(|(target, value)| setting(target, value))
+            .collect();
+        let Some(restart) = self.means.restart.clone() else {
+            return Ok(false);
+        };
+        let text = if settings.is_empty() {
+            original.clone()
+        } else {
+            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
+        };
+        if restart.read_config()? == text {
+            return Ok(false);
+        }
+        restart.write_config(&text)?;
+        match self.restart(&restart).await {
+            Ok(()) => Ok(true),
+            Err(why) => {
+                restart.write_config(&original)?;
+                let put_back = self.restart(&restart).await.is_ok();
+                Err(ApplyError::DidNotComeBack { why, put_back })
+            }
+        }
+    }
+
+    fn apply_file(&self, knob: &str, path: &str, value: &KnobValue) -> Result<(), ApplyError> {
+        let host = self.means.host.as_ref();
+        let host = host.ok_or_else(|| no_means(knob, "the host's files may not be set"))?;
+        let failed = |source| ApplyError::HostFile {
+            knob: knob.into(),
+            source,
+        };
+        let wanted = value.to_string();
+        if host_files::current(&host.read(path).map_err(failed)?) == wanted {
+            return Ok(());
+        }
+        let after = host.write(path, &wanted).map_err(failed)?;
+        match host_files::current(&after) {
+            found if found == wanted => Ok(()),
+            found => Err(ApplyError::NotApplied {
+                knob: knob.into(),
+                wanted,
+                found: found.into(),
+            }),
+        }
+    }
+
+    async fn apply_command(
+        &self,
+        knob: &str,
+        set: &str,
+        read: Option<&str>,
+        value: &KnobValue,
+    ) -> Result<(), ApplyError> {
+        let failed = |source| ApplyError::Script {
+            knob: knob.into(),
+            source,
+        };
+        let (wanted, limit) = (value.to_string(), self.means.script_limit);
+        script::run(set, Some(&wanted), limit)
+            .await
+            .map_err(failed)?;
+        let Some(read) = read else {
+            return Ok(());
+        };
+        let printed = script::run(read, None, limit).await.map_err(failed)?;
+        let found = printed.trim();
+        if found == wanted || same(&crate::engine_string::typed(found), value) {
+            return Ok(());
+        }
+        Err(ApplyError::NotApplied {
+            knob: knob.into(),
+            wanted,
+            found: found.into(),
+        })
+    }
+}
+
+/// Connection string without credentials, and canonical members.
+fn identity(server: Option<&Server>) -> (String, String) {
+    server.map_or_else(Default::default, |server| {
+        (server.shown_uri(), members(server.addresses()))
+    })
+}
+
+fn no_means(knob: &str, why: &str) -> ApplyError {
+    ApplyError::NoMeans {
+        knob: knob.into(),
+        why: why.into(),
+    }
+}
+
+/// Equal as values, whatever their kinds of number.
+pub(crate) fn same(a: &KnobValue, b: &KnobValue) -> bool {
+    match (a.number(), b.number()) {
+        (Some(a), Some(b)) => a == b || (a - b).abs() <= 1e-9 * a.abs().max(b.abs()),
+        _ => a == b,
+    }
+}
+
+/// Checks that there are means for the knob. Parameters that a server takes at its start alone go into its
+/// configuration file.
+fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
+    let knob = &entry.knob;
+    let set = match &entry.set {
+        Route::Parameter { name } if knob.change == ChangeCost::Restart => Route::Option {
+            path: format!("setParameter.{name}"),
+            key: None,
+            suffix: String::new(),
+        },
+        Route::File { path } => {
+            let host = means.host.as_ref();
+            let host =
+                host.ok_or_else(|| no_means(&knob.name, "the host's files may not be set"))?;
+            let path = host.resolve(path).map_err(|source| ApplyError::HostFile {
+                knob: knob.name.clone(),
+                source,
+            })?;
+            Route::File { path }
+        }
+        other => other.clone(),
+    };
+    match &set {
+        Route::Engine { .. } | Route::Parameter { .. } if means.server.is_none() => {
+            return Err(no_means(&knob.name, "there is no server to be asked"));
+        }
+        Route::Option { .. } if means.restart.is_none() => {
+            let why = "it needs a restart; --config-file and --restart-command allow that";
+            return Err(no_means(&knob.name, why));
+        }
+        _ => {}
+    }
+    Ok(Target {
+        name: knob.name.clone(),
+        set,
+        baseline: knob.default.clone(),
+        conditional: knob.when.is_some(),
+    })
+}
+
+fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
+    match &target.set {
+        Route::Option { path, key, suffix } => Some(Setting {
+            path: path.clone(),
+            key: key.clone(),
+            suffix: suffix.clone(),
+            value: value.clone(),
+        }),
+        _ => None,
+    }
+}

@@ -1,0 +1,102 @@
+//! The configuration file, and the server that reads it.
+
+use std::time::{Duration, Instant};
+
+use mongodb::bson::doc;
+use seekscope_server::Server;
+
+use super::{Applier, ApplyError, Restart};
+use crate::discovery::value_of;
+use crate::{mongod_conf, script};
+
+const PAUSE: Duration = Duration::from_millis(200);
+/// Two readings of one process's age agree within this.
+const AGE_SLACK_MS: f64 = 500.0;
+
+impl Restart {
+    pub(super) fn failed(&self, why: impl ToString) -> ApplyError {
+        ApplyError::ConfigFile {
+            path: self.config_file.display().to_string(),
+            why: why.to_string(),
+        }
+    }
+
+    pub(super) fn read_config(&self) -> Result<String, ApplyError> {
+        mongod_conf::read(&self.config_file).map_err(|error| self.failed(error))
+    }
+
+    pub(super) fn write_config(&self, text: &str) -> Result<(), ApplyError> {
+        mongod_conf::replace(&self.config_file, text).map_err(|error| self.failed(error))
+    }
+}
+
+/// Tells a server process from the one before it.
+struct Process {
+    pid: Option<f64>,
+    /// Its age and when that was asked.
+    age_ms: Option<f64>,
+    asked: Instant,
+}
+
+impl Process {
+    async fn of(server: &Server) -> Self {
+        let status = server.command("admin", doc! { "serverStatus": 1 }).await;
+        let status = status.unwrap_or_default();
+        let number = |name: &str| status.get(name).and_then(|value| value_of(value)?.number());
+        Self {
+            pid: number("pid"),
+            age_ms: number("uptimeMillis"),
+            asked: Instant::now(),
+        }
+    }
+
+    /// Where a server says neither, it is believed to be another.
+    fn is_later_than(&self, before: &Self) -> bool {
+        if let (Some(now), Some(then)) = (self.pid, before.pid)
+            && now != then
+        {
+            return true;
+        }
+        match (self.age_ms, before.age_ms) {
+            (Some(now), Some(then)) => {
+                let passed = self.asked.duration_since(before.asked).as_secs_f64() * 1e3;
+                now + AGE_SLACK_MS < then + passed
+            }
+            _ => true,
+        }
+    }
+}
+
+impl Applier {
+    /// Runs the restart command and waits until another process than before answers. Without a server
+    /// that can be asked, the command's word must do.
+    pub(super) async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
+        let before = match &self.means.server {
+            Some(server) => Some(Process::of(server).await),
+            None => None,
+        };
+        let run = script::run(&restart.command, None, restart.limit).await;
+        run.map_err(|error| error.to_string())?;
+        let (Some(before), Some(server)) = (before, self.means.server.clone()) else {
+            return Ok(());
+        };
+        let deadline = Instant::now() + restart.limit;
+        loop {
+            let why = match server.another().await {
+                Ok(again) if Process::of(&again).await.is_later_than(&before) => {
+                    self.means.server = Some(again);
+                    return Ok(());
+                }
+                Ok(_) => "the process that answers is the one from before".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() >= deadline {
+                return Err(format!(
+                    "{} s after the restart command: {why}",
+                    restart.limit.as_secs()
+                ));
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Putting everything back.
+
+use seekscope_run::tune::KnobValue;
+
+use super::{Applier, parameter};
+use crate::knob_file::Route;
+use crate::originals::Target;
+
+/// What became of each knob that had been changed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// `Err` says why it is not as it was, and with what value it would be.
+    pub knobs: Vec<(String, Result<(), String>)>,
+    /// Why the restored state could not be noted on disk.
+    pub not_noted: Option<String>,
+}
+
+impl Restored {
+    /// Everything is as it was, and was read back where that is possible.
+    pub fn is_complete(&self) -> bool {
+        self.knobs.iter().all(|(_, result)| result.is_ok())
+    }
+}
+
+impl Applier {
+    /// Sets what was changed to its original and reads it back; goes on after failures. A second call, or
+    /// one in a later process, does no harm.
+    pub async fn restore(&mut self) -> Restored {
+        let knobs = self.originals.knobs.iter();
+        let touched: Vec<(Target, KnobValue)> = knobs
+            .filter(|target| self.originals.touched.contains(&target.name))
+            .map(|target| (target.clone(), target.baseline.clone()))
+            .collect();
+        let mut restored = Restored::default();
+        if self.originals.restored {
+            restored.knobs = touched
+                .into_iter()
+                .map(|(target, _)| (target.name, Ok(())))
+                .collect();
+            return restored;
+        }
+        // The original text, byte for byte: no setting differs from its original.
+        let options = self.apply_options(&touched).await.map(|_| ());
+        let options = options.map_err(|error| error.to_string());
+        let engine = self.apply_engine(&touched).await;
+        let engine = engine.map_err(|error| error.to_string());
+        for (target, value) in touched {
+            let (name, result) = (
+                &target.name,
+                self.restore_one(&target, &value, &options, &engine),
+            );
+            let result = result.await;
+            let result =
+                result.map_err(|why| format!("{why}; it was {value} ({})", target.set.in_words()));
+            restored.knobs.push((name.clone(), result));
+        }
+        if restored.is_complete()
+            && let Err(error) = self.originals.close(&self.folder)
+        {
+            restored.not_noted = Some(error.to_string());
+        }
+        restored
+    }
+
+    async fn restore_one(
+        &self,
+        target: &Target,
+        value: &KnobValue,
+        options: &Result<(), String>,
+        engine: &Result<(), String>,
+    ) -> Result<(), String> {
+        let knob = &target.name;
+        let result = match &target.set {
+            Route::Option { .. } => return options.clone(),
+            Route::Engine { .. } => return engine.clone(),
+            Route::Parameter { name } => match self.needed_server(knob) {
+                Ok(server) => parameter::set(server, knob, name, value).await,
+                Err(error) => Err(error),
+            },
+            Route::File { path } => self.apply_file(knob, path, value),
+            Route::Command { set, read } => {
+                self.apply_command(knob, set, read.as_deref(), value).await
+            }
+            Route::Local { .. } | Route::Environment { .. } => Ok(()),
+        };
+        result.map_err(|error| error.to_string())
+    }
+}

@@ -1,0 +1,37 @@
+//! Knobs of real servers: which there are, what they are set to, and how they are set and put back.
+//!
+//! A [`knob_file::KnobFile`] describes knobs, as people write them (TOML); the [`catalogue`] holds those that
+//! are compiled in. [`discovery`] finds which of them a server has and what their values are, so that the
+//! search starts from what is there. [`originals`] writes those values down before anything is changed;
+//! an [`apply::Applier`] sets a configuration and reads it back; [`apply::Applier::restore`] undoes it,
+//! also from another process after a crash. [`exports`] are texts for people who make the change for good.
+//!
+//! Nothing here prints or reads the environment. A folder that stands for `/` comes in as
+//! [`host_files::HostFiles`].
+
+pub mod apply;
+pub mod catalogue;
+pub mod discovery;
+mod engine_string;
+pub mod exports;
+pub mod host_files;
+pub mod knob_file;
+pub mod lock;
+pub mod mongod_conf;
+pub mod originals;
+pub mod script;
+pub mod traffic;
+pub mod version;
+
+pub use apply::{Applied, Applier, ApplyError, Means, Restart, Restored};
+pub use catalogue::{Catalogue, ServerProgram};
+pub use discovery::{
+    ChooseError, Chosen, Discovered, ServerReplies, Source, Surroundings, Unlocked, discover,
+    read_scripts,
+};
+pub use exports::exports;
+pub use host_files::HostFiles;
+pub use knob_file::{KnobEntry, KnobFile, KnobFileError, Preset, Route};
+pub use lock::{LockError, TunerLock};
+pub use originals::{Originals, OriginalsError};
+pub use traffic::Traffic;

@@ -1,0 +1,131 @@
+//! One tuner at a time: per server, and per host where files of the kernel are set. Nothing is written
+//! to the server; the lock is one of files on this host, and ends with the process that holds it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use sha2::{Digest, Sha256};
+
+/// Held until dropped.
+#[derive(Debug)]
+pub struct TunerLock {
+    _file: File,
+}
+
+/// Why there is no lock.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    #[error("{what} is being tuned already{}; wait for it or end it", by(*pid))]
+    Held { what: String, pid: Option<u32> },
+    #[error("the lock {path} cannot be used: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+fn by(pid: Option<u32>) -> String {
+    pid.map_or_else(String::new, |pid| format!(" by process {pid}"))
+}
+
+impl TunerLock {
+    /// The lock on a server, in a folder that all tuners of this host share and which is made if it is
+    /// not there. Any order of members and any name of this host is the same server.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] if another process has it.
+    pub fn server(folder: &Path, addresses: &[(String, u16)]) -> Result<Self, LockError> {
+        let what = members(addresses);
+        // Names of hosts are the user's text; a sum of them is a name of a file.
+        let sum = Sha256::digest(what.as_bytes());
+        let sum: String = sum
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self::take(folder, &format!("tune-{sum}.lock"), &what)
+    }
+
+    /// The lock on the files of this host's kernel.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] if another process has it.
+    pub fn host(folder: &Path) -> Result<Self, LockError> {
+        Self::take(folder, "tune-host.lock", "this host")
+    }
+
+    fn take(folder: &Path, name: &str, what: &str) -> Result<Self, LockError> {
+        let path = folder.join(name);
+        let failed = |source| LockError::Io {
+            path: path.clone(),
+            source,
+        };
+        std::fs::create_dir_all(folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).mode(0o600);
+        let nofollow = rustix::fs::OFlags::NOFOLLOW.bits();
+        options.custom_flags(i32::try_from(nofollow).unwrap_or_default());
+        let mut file = options.open(&path).map_err(failed)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                let mut text = String::new();
+                let _ = file.take(32).read_to_string(&mut text);
+                return Err(LockError::Held {
+                    what: what.into(),
+                    pid: text.trim().parse().ok(),
+                });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        // The file stays when the lock ends: removing it would let two hold locks on two files.
+        let write = |file: &mut File| {
+            file.set_len(0)?;
+            file.rewind()?;
+            writeln!(file, "{}", std::process::id())
+        };
+        write(&mut file).map_err(failed)?;
+        Ok(Self { _file: file })
+    }
+}
+
+/// The members of a server, one text for all ways of naming them.
+pub(crate) fn members(addresses: &[(String, u16)]) -> String {
+    let mut members: Vec<String> = addresses
+        .iter()
+        .map(|(host, port)| format!("{}:{port}", canonical_host(host)))
+        .collect();
+    members.sort();
+    members.dedup();
+    members.join(",")
+}
+
+fn canonical_host(host: &str) -> String {
+    let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+    match host.as_str() {
+        "localhost" | "::1" => "127.0.0.1".into(),
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let server = |host: &str, port| TunerLock::server(folder.path(), &[(host.into(), port)]);
+        let first = server("localhost", 27017).unwrap();
+        let error = server("127.0.0.1", 27017).unwrap_err();
+        assert!(
+            matches!(error, LockError::Held { pid: Some(pid), .. } if pid == std::process::id()),
+            "{error}"
+        );
+        let _other = server("localhost", 27018).unwrap();
+        drop(first);
+        let _again = server("localhost", 27017).unwrap();
+        let _host = TunerLock::host(folder.path()).unwrap();
+        assert!(TunerLock::host(folder.path()).is_err());
+    }
+}

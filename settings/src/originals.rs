@@ -1,0 +1,200 @@
+//! What everything was set to before the first change, on disk, so that any later process can put it back.
+//!
+//! `originals.json` names each knob with its value and says which of them were touched; a knob is named as
+//! touched before it is first changed. A copy of `mongod.conf` lies beside it, readable by its owner alone,
+//! until all is put back: it may hold passwords, which is why it is not part of the JSON. The connection
+//! string is kept without credentials.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use seekscope_run::tune::KnobValue;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::knob_file::Route;
+
+const FILE: &str = "originals.json";
+const CONFIG_COPY: &str = "originals.mongod.conf";
+const SCHEMA: &str = "seekscope-originals-1";
+const FILE_MAX_BYTES: u64 = 4 << 20;
+
+/// The state before the first change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Originals {
+    pub(crate) schema: String,
+    /// Connection string without credentials; empty if there is no server.
+    pub server: String,
+    /// The members that it names, in a canonical form.
+    pub(crate) members: String,
+    pub(crate) knobs: Vec<Target>,
+    /// Knobs that were changed, or were about to be.
+    pub(crate) touched: BTreeSet<String>,
+    /// What each file of the kernel said.
+    pub(crate) files: BTreeMap<String, String>,
+    pub(crate) config: Option<ConfigOriginal>,
+    /// Everything is as it was.
+    pub restored: bool,
+}
+
+/// A knob: how it is set, and what it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) set: Route,
+    pub(crate) baseline: KnobValue,
+    /// It exists under some values of another knob only.
+    pub(crate) conditional: bool,
+}
+
+/// How the configuration file is put back.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConfigOriginal {
+    pub(crate) path: PathBuf,
+    pub(crate) command: String,
+    pub(crate) limit_s: u64,
+    pub(crate) sha256: String,
+}
+
+/// Why originals cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginalsError {
+    #[error("{path}: {source}; nothing is changed without it")]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path} is not what seekscope wrote: {why}")]
+    Invalid { path: PathBuf, why: String },
+    #[error(
+        "{path} names settings that an earlier session did not put back; run `seekscope tune --restore` first"
+    )]
+    Unrestored { path: PathBuf },
+    #[error("the originals are those of {recorded}, not of {given}; name that server")]
+    OtherServer { recorded: String, given: String },
+}
+
+impl Originals {
+    pub(crate) fn new(server: String, members: String) -> Self {
+        Self {
+            schema: SCHEMA.into(),
+            server,
+            members,
+            knobs: Vec::new(),
+            touched: BTreeSet::new(),
+            files: BTreeMap::new(),
+            config: None,
+            restored: false,
+        }
+    }
+
+    /// What was recorded in the folder; `None` if nothing was.
+    ///
+    /// # Errors
+    /// If it cannot be read or others than this user may have written it: it names commands to be run.
+    pub fn load(folder: &Path) -> Result<Option<Self>, OriginalsError> {
+        let path = folder.join(FILE);
+        let text = match read_own(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(failed(&path))?,
+        };
+        let invalid = |why: String| OriginalsError::Invalid {
+            path: path.clone(),
+            why,
+        };
+        let originals: Self =
+            serde_json::from_str(&text).map_err(|error| invalid(error.to_string()))?;
+        if originals.schema != SCHEMA {
+            return Err(invalid(format!("its schema is {:?}", originals.schema)));
+        }
+        for target in &originals.knobs {
+            target.set.check().map_err(invalid)?;
+        }
+        Ok(Some(originals))
+    }
+
+    /// Knobs that were changed and are not known to be as they were.
+    pub fn outstanding(&self) -> Vec<&str> {
+        let touched = self.touched.iter().map(String::as_str);
+        touched.filter(|_| !self.restored).collect()
+    }
+
+    /// On the disk when it returns.
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), OriginalsError> {
+        let path = folder.join(FILE);
+        let write = || save(&path, &serde_json::to_vec_pretty(self)?);
+        write().map_err(failed(&path))
+    }
+
+    /// Keeps the text of the configuration file until all is put back.
+    pub(crate) fn save_config(folder: &Path, text: &str) -> Result<String, OriginalsError> {
+        let path = folder.join(CONFIG_COPY);
+        save(&path, text.as_bytes()).map_err(failed(&path))?;
+        Ok(sum(text))
+    }
+
+    /// The text of the configuration file as it was.
+    pub(crate) fn config_text(&self, folder: &Path) -> Result<Option<String>, OriginalsError> {
+        let Some(config) = self.config.as_ref().filter(|_| !self.restored) else {
+            return Ok(None);
+        };
+        let path = folder.join(CONFIG_COPY);
+        let text = read_own(&path).map_err(failed(&path))?;
+        if sum(&text) != config.sha256 {
+            let why = "it was changed since it was written".into();
+            return Err(OriginalsError::Invalid { path, why });
+        }
+        Ok(Some(text))
+    }
+
+    /// Notes that all is as it was; the copy of the configuration file is not needed any more.
+    pub(crate) fn close(&mut self, folder: &Path) -> Result<(), OriginalsError> {
+        self.restored = true;
+        self.save(folder)?;
+        match fs::remove_file(folder.join(CONFIG_COPY)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(failed(&folder.join(CONFIG_COPY))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> OriginalsError {
+    let path = path.to_path_buf();
+    move |source| OriginalsError::Io { path, source }
+}
+
+fn sum(text: &str) -> String {
+    let sum = Sha256::digest(text.as_bytes());
+    sum.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Mode 0600 from the beginning, whole or not at all.
+fn save(path: &Path, content: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new()
+        .prefix(".originals-")
+        .tempfile_in(folder)?;
+    file.write_all(content)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    fs::File::open(folder)?.sync_all()
+}
+
+fn read_own(path: &Path) -> io::Result<String> {
+    let metadata = fs::symlink_metadata(path)?;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if !metadata.is_file() || !ours || metadata.mode() & 0o022 != 0 {
+        return Err(io::Error::other(
+            "it is not a file that only this user may write",
+        ));
+    }
+    if metadata.len() > FILE_MAX_BYTES {
+        return Err(io::Error::other("it is too large"));
+    }
+    fs::read_to_string(path)
+}

@@ -1,0 +1,251 @@
+//! Commands of the user, run by a shell with a limit of time.
+//!
+//! The value never becomes part of the shell's text: it is a positional parameter.
+
+use std::io::{self, Read, Seek};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::process::Command;
+
+/// More of its output is not read.
+const OUTPUT_MAX_BYTES: u64 = 64 << 10;
+/// So much of its error output is shown.
+const SHOWN_MAX_CHARS: usize = 400;
+const HOLE: &str = "{value}";
+
+/// Why a command did not do.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    #[error("`{command}` could not be run: {source}")]
+    Start { command: String, source: io::Error },
+    #[error("`{command}` ended with {status}{}", shown(output))]
+    Failed {
+        command: String,
+        status: String,
+        output: String,
+    },
+    #[error("`{command}` was still running after {limit_s} s and was killed")]
+    TimedOut { command: String, limit_s: u64 },
+}
+
+fn shown(output: &str) -> String {
+    let output = output.trim();
+    if output.is_empty() {
+        return String::new();
+    }
+    let tail: Vec<char> = output.chars().rev().take(SHOWN_MAX_CHARS).collect();
+    format!(": {}", tail.into_iter().rev().collect::<String>())
+}
+
+/// A command that sets something must say where the value goes, and leave the quoting to us.
+pub(crate) fn check_set(command: &str) -> Result<(), String> {
+    if !command.contains(HOLE) {
+        return Err(format!(
+            "`command` must say with {HOLE} where the value goes"
+        ));
+    }
+    let mut quote = None;
+    let mut escaped = false;
+    for (at, c) in command.char_indices() {
+        if (quote.is_some() || escaped) && command.get(at..).is_some_and(|c| c.starts_with(HOLE)) {
+            return Err(format!(
+                "write {HOLE} without quotes; it is always one word"
+            ));
+        }
+        match (c, quote) {
+            _ if escaped => escaped = false,
+            ('\\', None | Some('"')) => escaped = true,
+            ('"' | '\'', None) => quote = Some(c),
+            (c, Some(open)) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    match quote {
+        None => Ok(()),
+        Some(_) => Err("a quote is not closed".into()),
+    }
+}
+
+/// Kills the command's whole process group, also where the future is dropped.
+struct Group(Option<Pid>);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(pid) = self.0 {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Runs the command with `sh -c`, and returns what it prints.
+///
+/// # Errors
+/// If it cannot be run, ends with another status than 0, or takes longer than `limit` (it is killed then,
+/// with all that it started in its process group).
+pub async fn run(
+    command: &str,
+    value: Option<&str>,
+    limit: Duration,
+) -> Result<String, ScriptError> {
+    let start = |source| ScriptError::Start {
+        command: command.into(),
+        source,
+    };
+    // Files rather than pipes: a server that the command leaves running would hold a pipe open for ever.
+    let mut output = tempfile::tempfile().map_err(start)?;
+    let mut errors = tempfile::tempfile().map_err(start)?;
+    let mut shell = Command::new("sh");
+    shell
+        .arg("-c")
+        .arg(command.replace(HOLE, "\"$1\""))
+        .arg("seekscope")
+        .args(value)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().map_err(start)?)
+        .stderr(errors.try_clone().map_err(start)?)
+        .process_group(0);
+    let mut child = shell.spawn().map_err(start)?;
+    let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
+    let mut group = Group(pid.and_then(Pid::from_raw));
+    let ended = tokio::time::timeout(limit, child.wait()).await;
+    let Ok(status) = ended else {
+        drop(group);
+        let _ = child.wait().await;
+        return Err(ScriptError::TimedOut {
+            command: command.into(),
+            limit_s: limit.as_secs(),
+        });
+    };
+    // What it left running on purpose, such as a server, stays.
+    group.0 = None;
+    let status = status.map_err(start)?;
+    if !status.success() {
+        return Err(ScriptError::Failed {
+            command: command.into(),
+            status: status.to_string(),
+            output: text(&mut errors).map_err(start)?,
+        });
+    }
+    text(&mut output).map_err(start)
+}
+
+fn text(file: &mut std::fs::File) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(OUTPUT_MAX_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A word as a shell reads it back, for people to copy.
+pub(crate) fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+%@".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// The command with the value in its place, for people to copy.
+pub(crate) fn with_value(command: &str, value: &str) -> String {
+    command.replace(HOLE, &shell_word(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_value_is_one_unquoted_hole() {
+        for command in [
+            "./set.sh {value}",
+            "a 'b c' {value} \"d\"",
+            "echo {value} > x",
+        ] {
+            assert_eq!(check_set(command), Ok(()), "{command}");
+        }
+        for command in [
+            "./set.sh",
+            "x '{value}'",
+            "x \"a {value}\"",
+            "x \\{value}",
+            "x {value} '",
+        ] {
+            assert!(check_set(command).is_err(), "{command}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_value_is_ever_shell_text() {
+        let limit = Duration::from_secs(30);
+        for value in [
+            "8",
+            "a b",
+            "$(touch x)",
+            "'; exit 3; '",
+            "`id`",
+            "-n",
+            "*",
+            "\"",
+            "\\",
+        ] {
+            let printed = run("printf '%s|' {value}", Some(value), limit).await;
+            assert_eq!(printed.unwrap(), format!("{value}|"));
+            let copied = with_value("printf '%s|' {value}", value);
+            assert_eq!(
+                run(&copied, None, limit).await.unwrap(),
+                format!("{value}|")
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn failures_say_what_was_printed_and_hangs_end() {
+        let limit = Duration::from_secs(30);
+        let error = run("echo no such disk >&2; exit 7", None, limit)
+            .await
+            .unwrap_err();
+        assert!(
+            error.to_string().contains("exit status: 7: no such disk"),
+            "{error}"
+        );
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let command = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let error = run(&command, None, Duration::from_millis(300))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ScriptError::TimedOut { .. }), "{error}");
+        let pid: i32 = std::fs::read_to_string(&file)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        let pid = Pid::from_raw(pid).unwrap();
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while is_running(pid) {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the group outlived its leader"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// A zombie that nobody waits for does not count.
+    fn is_running(pid: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+        stat.is_ok_and(|stat| !stat.contains(") Z "))
+    }
+
+    #[tokio::test]
+    async fn what_is_left_running_does_not_hold_us() {
+        let left = run("sleep 5 & echo $!", None, Duration::from_secs(4))
+            .await
+            .unwrap();
+        let pid = Pid::from_raw(left.trim().parse().unwrap()).unwrap();
+        assert!(is_running(pid));
+        rustix::process::kill_process(pid, Signal::KILL).unwrap();
+    }
+}

@@ -1,0 +1,107 @@
+//! Does a server work for others than us?
+
+use std::time::{Duration, Instant};
+
+use mongodb::bson::{Document, doc};
+use seekscope_server::{Server, ServerError};
+
+use crate::discovery::value_of;
+
+const WATCHED: Duration = Duration::from_secs(1);
+/// Between two replies: the second `serverStatus` itself, and what the driver's monitoring asks.
+const OUR_COMMANDS: f64 = 3.0;
+const COUNTERS: [&str; 6] = ["insert", "query", "update", "delete", "getmore", "command"];
+
+/// Work that is not ours.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Traffic {
+    pub operations_per_s: f64,
+    /// Open connections of other programs; `None` if the server does not say whose they are.
+    pub connections: Option<u64>,
+}
+
+impl Traffic {
+    /// Watches the server for a second.
+    ///
+    /// # Errors
+    /// If it does not answer, or refuses `serverStatus`.
+    pub async fn of(server: &Server) -> Result<Self, ServerError> {
+        let status = || server.command("admin", doc! { "serverStatus": 1 });
+        let before = status().await?;
+        let began = Instant::now();
+        tokio::time::sleep(WATCHED).await;
+        let after = status().await?;
+        let seconds = began.elapsed().as_secs_f64();
+        let connections = connections(server).await;
+        Ok(Self {
+            operations_per_s: operations_per_s(&before, &after, seconds),
+            connections,
+        })
+    }
+
+    /// Somebody would notice what we do.
+    pub fn is_busy(&self) -> bool {
+        self.operations_per_s > 0.0
+    }
+}
+
+fn operations_per_s(before: &Document, after: &Document, seconds: f64) -> f64 {
+    let count = |status: &Document, name: &str| {
+        let counters = status.get_document("opcounters").ok()?;
+        value_of(counters.get(name)?)?.number()
+    };
+    let mut operations = 0.0;
+    for name in COUNTERS {
+        if let (Some(before), Some(after)) = (count(before, name), count(after, name)) {
+            let ours = if name == "command" { OUR_COMMANDS } else { 0.0 };
+            operations += (after - before - ours).max(0.0);
+        }
+    }
+    operations / seconds.max(1e-3)
+}
+
+/// Connections that do not say they are seekscope's.
+async fn connections(server: &Server) -> Option<u64> {
+    let command = doc! {
+        "aggregate": 1,
+        "pipeline": [
+            { "$currentOp": { "allUsers": true, "idleConnections": true } },
+            { "$match": { "client": { "$exists": true }, "appName": { "$ne": "seekscope" } } },
+            { "$group": { "_id": "$connectionId" } },
+            { "$count": "connections" },
+        ],
+        "cursor": {},
+    };
+    let reply = server.command("admin", command).await.ok()?;
+    let batch = reply
+        .get_document("cursor")
+        .ok()?
+        .get_array("firstBatch")
+        .ok()?;
+    let Some(counted) = batch.first() else {
+        return Some(0);
+    };
+    let number = value_of(counted.as_document()?.get("connections")?)?.number()?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count"
+    )]
+    Some(number as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_commands_do_not_count() {
+        let status = |query: i32, command: i64| {
+            doc! { "opcounters": { "query": query, "command": command, "insert": "odd" } }
+        };
+        assert_eq!(operations_per_s(&status(5, 10), &status(5, 12), 1.0), 0.0);
+        assert_eq!(operations_per_s(&status(5, 10), &status(9, 33), 2.0), 12.0);
+        assert_eq!(operations_per_s(&status(9, 9), &status(1, 1), 0.0), 0.0);
+        assert_eq!(operations_per_s(&doc! {}, &doc! {}, 1.0), 0.0);
+    }
+}

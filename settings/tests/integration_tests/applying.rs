@@ -1,0 +1,251 @@
+//! Setting a mongod that answers as recorded, and putting it back.
+
+use mongodb::bson::{Bson, Document, doc};
+use seekscope_settings::originals::Originals;
+use seekscope_settings::{
+    Applier, ApplyError, Catalogue, KnobEntry, Means, OriginalsError, ServerProgram, ServerReplies,
+    Surroundings, Traffic, Unlocked, discover,
+};
+
+use crate::mongod::Mongod;
+use crate::support::{configuration, knob};
+
+const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
+
+async fn entries(mongod: &Mongod, names: &[&str]) -> (Vec<KnobEntry>, Means) {
+    let server = mongod.connect().await;
+    let replies = ServerReplies::ask(&server).await.unwrap();
+    assert_eq!(replies.refused, []);
+    let unlocked = Unlocked {
+        durability: true,
+        ..Unlocked::default()
+    };
+    let surroundings = Surroundings {
+        unlocked,
+        ..Surroundings::default()
+    };
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let found = discover(&file, &replies, &surroundings);
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let means = Means {
+        server: Some(server),
+        ..Means::default()
+    };
+    (found.choose(&names).unwrap().entries, means)
+}
+
+fn set(name: &str, value: impl Into<Bson>) -> Document {
+    doc! { "setParameter": 1, name: value.into() }
+}
+
+#[tokio::test]
+async fn types_are_kept_and_engine_keys_travel_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let names = [
+        "eviction_dirty_trigger",
+        "eviction_dirty_target",
+        "eviction_threads_max",
+        "read_tickets",
+        "checkpoint_seconds",
+    ];
+    let (entries, means) = entries(&mongod, &names).await;
+    let mut applier = Applier::begin(&entries, means, folder.path()).unwrap();
+    // What is as it was is not set: documented defaults might be wrong for this server.
+    applier.apply(&configuration(&[])).await.unwrap();
+    assert_eq!(mongod.set(), []);
+    let values = configuration(&[
+        ("eviction_dirty_trigger", 60),
+        ("eviction_dirty_target", 50),
+        ("eviction_threads_max", 8),
+        ("read_tickets", 64),
+        ("checkpoint_seconds", 120),
+    ]);
+    let applied = applier.apply(&values).await.unwrap();
+    assert!(!applied.restarted && applied.local.is_empty());
+    let engine = "eviction_dirty_trigger=60,eviction_dirty_target=50,eviction=(threads_max=8)";
+    assert_eq!(
+        mongod.set(),
+        [
+            set("wiredTigerConcurrentReadTransactions", 64),
+            set("syncdelay", 120.0),
+            set(RUNTIME, engine),
+        ]
+    );
+    // Back to the baseline: what was touched is set, what is as wanted is not set again.
+    applier
+        .apply(&configuration(&[("read_tickets", 64)]))
+        .await
+        .unwrap();
+    let back = "eviction_dirty_trigger=20,eviction_dirty_target=5,eviction=(threads_max=4)";
+    assert_eq!(
+        mongod.set()[3..],
+        [set("syncdelay", 60.0), set(RUNTIME, back)]
+    );
+
+    let restored = applier.restore().await;
+    assert!(
+        restored.is_complete() && restored.not_noted.is_none(),
+        "{restored:?}"
+    );
+    assert_eq!(restored.knobs.len(), 5);
+    assert_eq!(
+        mongod.parameter("wiredTigerConcurrentReadTransactions"),
+        Bson::Int32(128)
+    );
+    let sent = mongod.set().len();
+    assert_eq!(applier.restore().await, restored);
+    assert_eq!(mongod.set().len(), sent);
+}
+
+#[tokio::test]
+async fn refusals_are_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let server = mongod.connect().await;
+    let means = Means {
+        server: Some(server),
+        ..Means::default()
+    };
+    let knobs = [
+        knob("updates", "{ engine = \"eviction_updates_target\" }"),
+        knob("deaf", "{ parameter = \"ttlMonitorSleepSecs\" }"),
+        knob("odd", "{ parameter = \"authenticationMechanisms\" }"),
+    ];
+    mongod.make_deaf("ttlMonitorSleepSecs");
+    let mut applier = Applier::begin(&knobs, means, folder.path()).unwrap();
+    let error = applier
+        .apply(&configuration(&[("updates", 10)]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ApplyError::Refused { .. }), "{error}");
+    assert!(
+        error.to_string().contains("updates not set")
+            && error.to_string().contains("Invalid argument"),
+        "{error}"
+    );
+    let error = applier
+        .apply(&configuration(&[("deaf", 30)]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ApplyError::NotApplied { wanted, found, .. } if wanted == "30" && found == "60"),
+        "{error}"
+    );
+    let error = applier
+        .apply(&configuration(&[("odd", 30)]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ApplyError::NoMeans { .. }), "{error}");
+    let error = applier
+        .apply(&configuration(&[("other", 1)]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ApplyError::UnknownKnob(_)), "{error}");
+    // What cannot be put back is named, with what it was.
+    let restored = applier.restore().await;
+    assert!(!restored.is_complete());
+    let (_, result) = restored
+        .knobs
+        .iter()
+        .find(|(name, _)| name == "odd")
+        .unwrap();
+    assert!(
+        result.as_ref().unwrap_err().contains("it was 8"),
+        "{result:?}"
+    );
+    assert!(!Originals::load(folder.path()).unwrap().unwrap().restored);
+}
+
+#[tokio::test]
+async fn a_later_process_puts_back_what_a_killed_one_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    let (entries, means) = entries(&mongod, &["read_tickets", "write_tickets"]).await;
+    assert!(
+        Applier::resume(folder.path(), means.clone())
+            .unwrap()
+            .is_none()
+    );
+    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+    applier
+        .apply(&configuration(&[("read_tickets", 16)]))
+        .await
+        .unwrap();
+    // Nothing of it runs any more, as after SIGKILL.
+    std::mem::forget(applier);
+    let originals = Originals::load(folder.path()).unwrap().unwrap();
+    assert_eq!(originals.outstanding(), ["read_tickets"]);
+    assert!(originals.server.starts_with("mongodb://127.0.0.1:"));
+    let error = Applier::begin(&entries, means.clone(), folder.path()).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ApplyError::Originals(OriginalsError::Unrestored { .. })
+        ),
+        "{error}"
+    );
+
+    let other = Mongod::start().await;
+    let others = Means {
+        server: Some(other.connect().await),
+        ..Means::default()
+    };
+    let error = Applier::resume(folder.path(), others).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ApplyError::Originals(OriginalsError::OtherServer { .. })
+        ),
+        "{error}"
+    );
+
+    let mut later = Applier::resume(folder.path(), means.clone())
+        .unwrap()
+        .unwrap();
+    let restored = later.restore().await;
+    assert_eq!(restored.knobs, [("read_tickets".to_owned(), Ok(()))]);
+    assert_eq!(
+        mongod.parameter("wiredTigerConcurrentReadTransactions"),
+        Bson::Int32(128)
+    );
+    // Now another session may begin there.
+    Applier::begin(&entries, means, folder.path()).unwrap();
+}
+
+#[tokio::test]
+async fn originals_that_others_may_write_are_not_believed() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    Applier::begin(
+        &[knob("x", "{ command = \"true {value}\" }")],
+        Means::default(),
+        folder.path(),
+    )
+    .unwrap();
+    let file = folder.path().join("originals.json");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(matches!(
+        Originals::load(folder.path()),
+        Err(OriginalsError::Io { .. })
+    ));
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let text = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("true {value}", "rm x");
+    std::fs::write(&file, text).unwrap();
+    assert!(matches!(
+        Originals::load(folder.path()),
+        Err(OriginalsError::Invalid { .. })
+    ));
+}
+
+#[tokio::test]
+async fn an_idle_server_is_not_busy() {
+    let mongod = Mongod::start().await;
+    let traffic = Traffic::of(&mongod.connect().await).await.unwrap();
+    assert!(!traffic.is_busy());
+    assert_eq!(traffic.connections, None);
+}

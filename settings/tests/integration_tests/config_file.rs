@@ -1,0 +1,224 @@
+//! A configuration file is edited, a server is restarted with it, and the file is put back byte for byte.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use seekscope_server::Server;
+use seekscope_settings::originals::Originals;
+use seekscope_settings::{Applier, ApplyError, KnobEntry, Means, Restart};
+
+use crate::secantusd::RestartedServer;
+use crate::support::{configuration, knob};
+
+const CONF: &str = "# kept by hand\nstorage:\n    dbPath: /data   # here\n    wiredTiger:\n        engineConfig: {cacheSizeGB: 1}\nsecurity: {keyFile: /secret}\n";
+
+fn files(text: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    let root = tempfile::tempdir().unwrap();
+    let (conf, folder) = (root.path().join("mongod.conf"), root.path().join("run"));
+    fs::create_dir(&folder).unwrap();
+    fs::write(&conf, text).unwrap();
+    (root, conf, folder)
+}
+
+fn entries() -> Vec<KnobEntry> {
+    vec![
+        knob("period", "{ option = \"storage.syncPeriodSecs\" }"),
+        knob(
+            "log",
+            "{ option = \"storage.wiredTiger.engineConfig.configString\", key = \"log.file_max\", suffix = \"MB\" }",
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn edited_and_put_back_byte_for_byte() {
+    let (root, conf, folder) = files(CONF);
+    let started = root.path().join("started");
+    let restart = Restart {
+        config_file: conf.clone(),
+        command: format!("echo x >> {}", started.display()),
+        limit: Duration::from_secs(20),
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..Means::default()
+    };
+    let restarts = || fs::read_to_string(&started).map_or(0, |text| text.lines().count());
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    // The baseline is the file as it is: nothing to write, nothing to restart.
+    let applied = applier.apply(&configuration(&[])).await.unwrap();
+    assert!(!applied.restarted && restarts() == 0);
+    let applied = applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    assert!(applied.restarted);
+    let text = fs::read_to_string(&conf).unwrap();
+    assert!(text.contains("configString: log=(file_max=32MB)"), "{text}");
+    assert!(
+        text.contains("cacheSizeGB: 1") && !text.contains("syncPeriodSecs"),
+        "{text}"
+    );
+    // The same again needs no restart; back to the baseline does.
+    assert!(
+        !applier
+            .apply(&configuration(&[("log", 32)]))
+            .await
+            .unwrap()
+            .restarted
+    );
+    assert!(applier.apply(&configuration(&[])).await.unwrap().restarted);
+    assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);
+    applier
+        .apply(&configuration(&[("period", 120)]))
+        .await
+        .unwrap();
+    assert_eq!(restarts(), 3);
+    drop(applier);
+
+    // A later process has neither the text nor the command but for what is recorded.
+    let json = fs::read_to_string(folder.join("originals.json")).unwrap();
+    assert!(!json.contains("/secret"), "{json}");
+    let mut later = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    let restored = later.restore().await;
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);
+    assert_eq!(restarts(), 4);
+    assert!(!folder.join("originals.mongod.conf").exists());
+    assert!(Originals::load(&folder).unwrap().unwrap().restored);
+    let mut again = Applier::resume(&folder, Means::default()).unwrap().unwrap();
+    assert!(again.restore().await.is_complete());
+    assert_eq!(restarts(), 4);
+}
+
+#[tokio::test]
+async fn a_restart_that_fails_puts_the_file_back() {
+    let (root, conf, folder) = files(CONF);
+    // A server that does not start with what the trial wrote.
+    let command = format!("! grep -q file_max=64MB {}", conf.display());
+    let restart = Restart {
+        config_file: conf.clone(),
+        command,
+        limit: Duration::from_secs(20),
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..Means::default()
+    };
+    let mut applier = Applier::begin(&entries(), means, &folder).unwrap();
+    let error = applier
+        .apply(&configuration(&[("log", 64)]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ApplyError::DidNotComeBack { put_back: true, .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("it runs again"), "{error}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), CONF);
+    applier.apply(&configuration(&[("log", 32)])).await.unwrap();
+    assert!(applier.restore().await.is_complete());
+    drop(root);
+}
+
+#[tokio::test]
+async fn what_is_no_configuration_file_is_refused_before_any_change() {
+    let (_root, conf, folder) = files("storage: 5\n");
+    let restart = Restart {
+        config_file: conf.clone(),
+        command: "false".into(),
+        limit: Duration::from_secs(1),
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..Means::default()
+    };
+    let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
+    let error = applier
+        .apply(&configuration(&[("period", 9)]))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ApplyError::ConfigFile { .. }), "{error}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), "storage: 5\n");
+    drop(applier);
+    fs::remove_file(&conf).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    assert!(Applier::begin(&entries(), means, elsewhere.path()).is_err());
+}
+
+#[tokio::test]
+async fn a_real_server_is_restarted_and_waited_for() {
+    let real = RestartedServer::start().await;
+    let server = Server::connect(&real.uri()).await.unwrap();
+    let (_root, conf, folder) = files("x: 1\n");
+    let restart = Restart {
+        config_file: conf.clone(),
+        command: real.restart_command(),
+        limit: Duration::from_secs(60),
+    };
+    let means = Means {
+        server: Some(server),
+        restart: Some(restart.clone()),
+        ..Means::default()
+    };
+    let first = real.pid();
+    let mut applier = Applier::begin(&entries(), means.clone(), &folder).unwrap();
+    assert!(
+        applier
+            .apply(&configuration(&[("period", 9)]))
+            .await
+            .unwrap()
+            .restarted
+    );
+    assert_ne!(real.pid(), first);
+    assert!(applier.server().is_some());
+    let restored = applier.restore().await;
+    assert!(restored.is_complete(), "{restored:?}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), "x: 1\n");
+
+    // A command that restarts nothing is found out, and so is one that only stops.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let limit = Duration::from_secs(3);
+    let still = Restart {
+        command: "true".into(),
+        limit,
+        ..restart.clone()
+    };
+    let means = Means {
+        restart: Some(still),
+        ..means.clone()
+    };
+    let mut applier = Applier::begin(&entries(), means, elsewhere.path()).unwrap();
+    let error = applier
+        .apply(&configuration(&[("period", 7)]))
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("the one from before"), "{error}");
+    assert_eq!(fs::read_to_string(&conf).unwrap(), "x: 1\n");
+    let gone = Restart {
+        command: real.stop_command(),
+        limit,
+        ..restart
+    };
+    let elsewhere = tempfile::tempdir().unwrap();
+    let server = Some(Server::connect(&real.uri()).await.unwrap());
+    let means = Means {
+        server,
+        restart: Some(gone),
+        ..Means::default()
+    };
+    let mut applier = Applier::begin(&entries(), means, elsewhere.path()).unwrap();
+    let error = applier
+        .apply(&configuration(&[("period", 7)]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            ApplyError::DidNotComeBack {
+                put_back: false,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&conf).unwrap(), "x: 1\n");
+}

@@ -1,0 +1,400 @@
+//! What recorded servers have.
+
+use std::collections::BTreeMap;
+
+use mongodb::bson::{Bson, doc};
+use seekscope_run::tune::{KnobValue, KnobValues};
+use seekscope_settings::{
+    Catalogue, ChooseError, Discovered, KnobFile, ServerProgram, ServerReplies, Source,
+    Surroundings, Unlocked, discover,
+};
+
+use crate::recorded::{recorded, replies};
+use crate::support::made_up_host;
+
+const ALL: Unlocked = Unlocked {
+    durability: true,
+    availability: true,
+    restart: true,
+    reload: true,
+};
+
+fn found(version: &str, unlocked: Unlocked) -> Discovered {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let surroundings = Surroundings {
+        unlocked,
+        ..Surroundings::default()
+    };
+    discover(&file, &replies(version), &surroundings)
+}
+
+fn current<'a>(found: &'a Discovered, name: &str) -> (&'a KnobValue, Source) {
+    let entry = found.entries.iter().find(|e| e.knob.name == name);
+    let entry = entry.unwrap_or_else(|| panic!("{name}: {:?}", found.left_out));
+    (&entry.knob.default, found.sources[name])
+}
+
+fn why<'a>(found: &'a Discovered, name: &str) -> &'a str {
+    let left_out = found.left_out.iter().find(|(other, _)| other == name);
+    &left_out.unwrap_or_else(|| panic!("{name} is there")).1
+}
+
+#[test]
+fn values_come_from_the_replies_and_say_from_where() {
+    let found = found("4.2", ALL);
+    let whole = |name: &str| {
+        let (value, source) = current(&found, name);
+        (value.to_string(), source)
+    };
+    assert_eq!(whole("read_tickets"), ("128".into(), Source::Server));
+    assert_eq!(whole("checkpoint_seconds"), ("60".into(), Source::Server));
+    assert_eq!(
+        whole("journal_commit_interval"),
+        ("100".into(), Source::Server)
+    );
+    assert_eq!(whole("cache_size"), ("256".into(), Source::Server));
+    // The runtime configuration reads back empty, and nothing is configured.
+    assert_eq!(
+        whole("eviction_dirty_trigger"),
+        ("20".into(), Source::Documented)
+    );
+    assert_eq!(
+        whole("eviction_checkpoint_target"),
+        ("1".into(), Source::Documented)
+    );
+    assert_eq!(
+        whole("journal_compressor"),
+        ("snappy".into(), Source::Documented)
+    );
+    assert_eq!(whole("tcmalloc_decommit"), ("false".into(), Source::Server));
+    assert_eq!(whole("sort_memory"), ("33554432".into(), Source::Server));
+    assert!(why(&found, "concurrency_algorithm").contains("this is 4.2"));
+    assert!(why(&found, "eviction_updates_trigger").contains("4.4 and later"));
+    assert!(why(&found, "index_builds_max").contains("no parameter maxNumActiveUserIndexBuilds"));
+    assert!(why(&found, "read_ahead_kb").contains("server's host"));
+}
+
+#[test]
+fn old_versions_have_their_own_rows() {
+    let found = found("3.4", ALL);
+    let text = |name: &str| current(&found, name).0.to_string();
+    assert_eq!(text("eviction_checkpoint_target"), "5");
+    // In 3.4 the parameter does not move WiredTiger's checkpoints; its own key does.
+    let checkpoint = found
+        .entries
+        .iter()
+        .find(|e| e.knob.name == "checkpoint_seconds")
+        .unwrap();
+    assert_eq!(
+        checkpoint.set.in_words(),
+        "wiredTigerEngineRuntimeConfig checkpoint.wait"
+    );
+    assert!(why(&found, "journal_commit_interval").contains("3.6 and later"));
+    assert!(why(&found, "io_capacity").contains("this is 3.4"));
+}
+
+#[test]
+fn what_is_locked_says_what_unlocks_it() {
+    let found = found("4.2", Unlocked::default());
+    assert!(why(&found, "checkpoint_seconds").contains("--allow-durability"));
+    assert!(why(&found, "yield_iterations").contains("--allow-availability"));
+    assert!(why(&found, "journal_compressor").contains("--restart-command"));
+    assert!(why(&found, "block_compressor").contains("--reload"));
+    let chosen = found.choose(&[]).unwrap();
+    let names: Vec<&str> = chosen
+        .entries
+        .iter()
+        .map(|e| e.knob.name.as_str())
+        .collect();
+    assert!(
+        names.starts_with(&["eviction_dirty_trigger", "eviction_dirty_target"]),
+        "{names:?}"
+    );
+    assert!(!names.contains(&"insert_batch"));
+    let error = found.choose(&["checkpoint_seconds".into()]).unwrap_err();
+    assert!(
+        matches!(&error, ChooseError::NotHere { why, .. } if why.contains("--allow-durability"))
+    );
+    let error = found.choose(&["eviction_diry_trigger".into()]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("did you mean eviction_dirty_trigger"),
+        "{error}"
+    );
+    let presets: Vec<&str> = chosen.presets.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(
+        presets,
+        ["expert 2018, checkpoints as they are", "write-heavy"]
+    );
+    assert!(
+        chosen
+            .left_out
+            .iter()
+            .any(|(name, _)| name == "preset expert 2018")
+    );
+}
+
+#[test]
+fn a_share_of_what_is_not_tuned_is_a_share_of_its_value() {
+    let found = found("4.2", Unlocked::default());
+    let chosen = found.choose(&["eviction_target".into()]).unwrap();
+    let words = chosen.entries[0].range_in_words();
+    // 50 to 97 % of 95.
+    assert_eq!(words, "48 to 92");
+    let both = ["eviction_target".into(), "eviction_trigger".into()];
+    let chosen = found.choose(&both).unwrap();
+    assert_eq!(
+        chosen.entries[1].range_in_words(),
+        "50 to 97 % of eviction_trigger"
+    );
+}
+
+#[test]
+fn odd_current_values_widen_the_range_and_configured_ones_count() {
+    let mut replies = replies("4.2");
+    replies
+        .parameters
+        .insert("wiredTigerConcurrentReadTransactions", 1024);
+    replies
+        .parameters
+        .insert("wiredTigerSessionCloseIdleTimeSecs", 0);
+    replies
+        .parameters
+        .insert("internalInsertMaxBatchSize", "many");
+    let text = "eviction=(threads_max=2,threads_min=2),eviction_dirty_trigger=50,eviction_dirty_target=1,log=(file_max=1GB)";
+    replies.options = doc! { "parsed": { "storage": { "wiredTiger": {
+        "engineConfig": { "configString": text, "journalCompressor": "none" },
+        "collectionConfig": { "blockCompressor": "odd" },
+    } } } };
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let surroundings = Surroundings {
+        unlocked: ALL,
+        ..Surroundings::default()
+    };
+    let found = discover(&file, &replies, &surroundings);
+    let pair = |name: &str| (current(&found, name).0.to_string(), current(&found, name).1);
+    assert_eq!(pair("read_tickets"), ("1024".into(), Source::Server));
+    assert_eq!(
+        pair("eviction_threads_max"),
+        ("2".into(), Source::Configured)
+    );
+    assert_eq!(pair("log_file_max"), ("1024".into(), Source::Configured));
+    assert_eq!(
+        pair("journal_compressor"),
+        ("none".into(), Source::Configured)
+    );
+    assert_eq!(pair("block_compressor"), ("odd".into(), Source::Configured));
+    assert_eq!(pair("session_close_idle_time").0, "0");
+    assert!(why(&found, "insert_batch").contains("of another kind"));
+    assert_eq!(
+        found.configured["storage.wiredTiger.engineConfig.configString"],
+        text
+    );
+    // A target below its share of the trigger is a value of its own.
+    let chosen = found.choose(&[]).unwrap();
+    assert_eq!(
+        chosen.space.default_configuration().0["eviction_dirty_target"],
+        KnobValue::Integer(1)
+    );
+}
+
+#[test]
+fn newer_servers_are_found_by_their_names() {
+    let mut replies = replies("4.2");
+    replies.build_info.insert("version", "7.0.5");
+    for name in [
+        "wiredTigerConcurrentReadTransactions",
+        "wiredTigerConcurrentWriteTransactions",
+    ] {
+        replies.parameters.remove(name);
+    }
+    replies
+        .parameters
+        .insert("storageEngineConcurrentReadTransactions", 0);
+    replies.parameters.insert(
+        "storageEngineConcurrencyAdjustmentAlgorithm",
+        "throughputProbing",
+    );
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let surroundings = Surroundings {
+        unlocked: ALL,
+        ..Surroundings::default()
+    };
+    let found = discover(&file, &replies, &surroundings);
+    let names = [
+        "concurrency_algorithm".to_owned(),
+        "read_tickets".to_owned(),
+    ];
+    let chosen = found.choose(&names).unwrap();
+    // Tickets exist only while the server does not choose their number itself.
+    assert!(
+        !chosen
+            .space
+            .default_configuration()
+            .0
+            .contains_key("read_tickets")
+    );
+    let error = found.choose(&names[1..]).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("depends on concurrency_algorithm"),
+        "{error}"
+    );
+    assert!(why(&found, "write_tickets").contains("no parameter executionControlConcurrentWrite"));
+}
+
+#[test]
+fn other_servers_and_hostile_replies_leave_knobs_out() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let empty = discover(
+        &file,
+        &ServerReplies::default(),
+        &Surroundings {
+            unlocked: ALL,
+            ..Surroundings::default()
+        },
+    );
+    assert_eq!(empty.entries, []);
+    assert!(why(&empty, "eviction_target").contains("no parameter wiredTigerEngineRuntimeConfig"));
+    assert!(why(&empty, "cache_size").contains("memory"));
+    assert!(matches!(
+        empty.choose(&[]),
+        Err(ChooseError::Nothing { .. })
+    ));
+
+    let real = replies("4.2");
+    for odd in [
+        Bson::Null,
+        Bson::Double(f64::NAN),
+        Bson::Int64(i64::MIN),
+        Bson::String("a\0".into()),
+        doc! {}.into(),
+    ] {
+        let mut hostile = real.clone();
+        for (_, value) in hostile.parameters.iter_mut() {
+            *value = odd.clone();
+        }
+        hostile.host = doc! { "system": { "memSizeMB": odd.clone() } };
+        hostile.status =
+            doc! { "wiredTiger": { "cache": { "maximum bytes configured": odd.clone() } } };
+        hostile.options = doc! { "parsed": { "storage": odd.clone() } };
+        let found = discover(
+            &file,
+            &hostile,
+            &Surroundings {
+                unlocked: ALL,
+                ..Surroundings::default()
+            },
+        );
+        let _ = found.choose(&[]);
+    }
+}
+
+#[test]
+fn files_of_the_host_are_read() {
+    let root = tempfile::tempdir().unwrap();
+    let host = made_up_host(root.path());
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let surroundings = Surroundings {
+        host: Some(&host),
+        ..Surroundings::default()
+    };
+    let found = discover(&file, &replies("4.2"), &surroundings);
+    assert_eq!(
+        current(&found, "read_ahead_kb"),
+        (&KnobValue::Integer(128), Source::HostFile)
+    );
+    assert_eq!(current(&found, "io_scheduler").0.to_string(), "mq-deadline");
+    let scheduler = found
+        .entries
+        .iter()
+        .find(|e| e.knob.name == "io_scheduler")
+        .unwrap();
+    assert_eq!(scheduler.range_in_words(), "none, mq-deadline, kyber");
+    assert_eq!(scheduler.set.in_words(), "/sys/block/sdz/queue/scheduler");
+    assert!(why(&found, "nr_requests").contains("this kernel does not have it"));
+    let chosen = found.choose(&["dirty_background_ratio".into()]).unwrap();
+    assert_eq!(chosen.entries[0].range_in_words(), "1 to 18");
+}
+
+#[test]
+fn a_local_servers_start_options() {
+    let file = Catalogue::of(ServerProgram::Secantusd).unwrap();
+    let local: KnobValues = [("cache_size".to_owned(), KnobValue::Integer(64))].into();
+    let surroundings = |unlocked| Surroundings {
+        local: Some(&local),
+        memory_mib: Some(4096),
+        unlocked,
+        ..Surroundings::default()
+    };
+    let plain = discover(
+        &file,
+        &ServerReplies::default(),
+        &surroundings(Unlocked::default()),
+    );
+    assert_eq!(
+        current(&plain, "cache_size"),
+        (&KnobValue::Integer(64), Source::StartOption)
+    );
+    assert_eq!(current(&plain, "write_tickets").1, Source::Documented);
+    assert!(why(&plain, "block_compressor").contains("--reload"));
+    assert!(why(&plain, "oplog_async").contains("--allow-durability"));
+    let everything = discover(&file, &ServerReplies::default(), &surroundings(ALL));
+    let names: Vec<String> = ["sync_on_commit", "block_compressor", "write_tickets"]
+        .map(String::from)
+        .into();
+    assert_eq!(everything.choose(&names).unwrap().entries.len(), 3);
+    let theirs = discover(&file, &ServerReplies::default(), &Surroundings::default());
+    assert!(why(&theirs, "write_tickets").contains("a server of our own"));
+}
+
+#[test]
+fn users_read_commands_count() {
+    let text = "[[knob]]\nname = \"depth\"\ntype = \"integer\"\nlow = 1\nhigh = 64\ndefault = 8\n\
+                set = { command = \"./set {value}\", read = \"./get\" }\n";
+    let file = KnobFile::parse(text).unwrap();
+    let with = |printed: Result<String, String>| {
+        let scripts = BTreeMap::from([("depth".to_owned(), printed)]);
+        discover(
+            &file,
+            &ServerReplies::default(),
+            &Surroundings {
+                scripts,
+                ..Surroundings::default()
+            },
+        )
+    };
+    assert_eq!(
+        current(&with(Ok(" 16\n".into())), "depth"),
+        (&KnobValue::Integer(16), Source::Script)
+    );
+    assert_eq!(why(&with(Err("no".into())), "depth"), "no");
+    assert!(why(&with(Ok("sixteen".into())), "depth").contains("of another kind"));
+}
+
+#[test]
+fn limits_count_what_is_not_tuned() {
+    let text = "[[limit]]\nname = \"memory\"\nweights = { index_build_memory = 1.0, cache_size = 1.0 }\nat_most = 1000\n";
+    let mut file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    file.merge(KnobFile::parse(text).unwrap());
+    let found = discover(&file, &replies("4.2"), &Surroundings::default());
+    // 500 of the 1000 are what index builds may use; it is not tuned here.
+    let chosen = found.choose(&["cache_size".into()]).unwrap();
+    let with = |mib: i64| {
+        chosen
+            .space
+            .complete(&crate::support::configuration(&[("cache_size", mib)]))
+    };
+    assert!(with(500).is_ok() && with(501).is_err());
+}
+
+#[test]
+fn the_recorded_commands_are_those_that_are_sent() {
+    for version in ["3.4", "4.2"] {
+        let set = recorded(version, "set-dirty");
+        assert!(set.command.contains_key("wiredTigerEngineRuntimeConfig"));
+        assert_eq!(set.reply.get_f64("ok"), Ok(1.0));
+    }
+}

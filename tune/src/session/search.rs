@@ -1,0 +1,129 @@
+//! The search: what is run next, what the optimiser is told of it, and what it comes to.
+
+use seekscope_run::tune::{Expected, MinimalChange, TrialPurpose, TrialStatus, TuneTrial};
+
+use super::duels::Arm;
+use super::plan::{BASELINE, BEST, MINIMAL};
+use super::{Request, Session, Stream};
+use crate::optimiser::{History, Origin, Outcome, Recommendation, Trial};
+use crate::space::Configuration;
+
+/// After so many runs of the search the baseline is run again.
+const SENTINEL_AFTER: usize = 8;
+
+/// What the search comes to.
+#[derive(Debug, Clone)]
+pub(super) struct Shortlist {
+    /// So many trials it rests on.
+    trials: usize,
+    pub(super) best: Option<Recommendation>,
+    pub(super) minimal: Option<MinimalChange>,
+    /// Who fights: the baseline first.
+    pub(super) arms: Vec<Arm>,
+}
+
+impl Session {
+    /// What the optimiser is told: the baseline as one exact trial, and the search. Sentinels are left out, so
+    /// that its turns are those it was tried with; they would say little new about a setting run so often.
+    pub(super) fn history(&self) -> History {
+        let search = (self.trials.iter()).filter(|t| t.purpose == TrialPurpose::Search);
+        let mut trials: Vec<Trial> = self.baseline_trial().into_iter().collect();
+        trials.extend(search.map(|trial| Trial {
+            configuration: Configuration(trial.values.clone()),
+            outcome: outcome(trial),
+        }));
+        History { trials }
+    }
+
+    pub(super) fn search_request(&mut self) -> Request {
+        let since = self.trials.iter().rev();
+        let since: Vec<_> = since.map(|t| (t.purpose, t.status)).collect();
+        let fresh = (since.iter()).take_while(|(purpose, _)| *purpose == TrialPurpose::Search);
+        // One that failed is run again at once: is the server still there?
+        let failed = since.first() == Some(&(TrialPurpose::Sentinel, TrialStatus::Failed));
+        if failed || fresh.count() >= SENTINEL_AFTER {
+            let nth = self.count(TrialPurpose::Sentinel);
+            return self.of_baseline(TrialPurpose::Sentinel, self.seed(Stream::Sentinel, nth));
+        }
+        let proposal = self.optimiser.propose(&self.history());
+        let may_end = !matches!(proposal.origin, Origin::Default | Origin::Preset);
+        let best = may_end.then(|| self.running_best()).flatten();
+        let named = (self.plan.presets.iter().chain(&self.plan.also))
+            .find(|p| proposal.origin == Origin::Preset && p.values == proposal.configuration);
+        Request {
+            purpose: TrialPurpose::Search,
+            arm: named.map(|preset| preset.name.clone()).unwrap_or_default(),
+            origin: origin_name(proposal.origin).into(),
+            block: None,
+            seed: self.seed(Stream::Search, self.count(TrialPurpose::Search)),
+            values: proposal.configuration,
+            best: best.map(|best| best.value),
+        }
+    }
+
+    /// What the search comes to by now.
+    pub(super) fn shortlist(&mut self) -> Shortlist {
+        let history = self.history();
+        let known = self.shortlist.take();
+        let shortlist = match known.filter(|known| known.trials == history.trials.len()) {
+            Some(known) => known,
+            None => self.draw_up(&history),
+        };
+        self.shortlist.insert(shortlist).clone()
+    }
+
+    fn draw_up(&mut self, history: &History) -> Shortlist {
+        let best = self.optimiser.recommend(history);
+        let best = best.filter(|best| best.configuration != self.baseline);
+        let analysis = best.as_ref().and_then(|_| self.optimiser.analyse(history));
+        let minimal = analysis.map(|analysis| analysis.minimal_change());
+        let mut arms = vec![Arm::new(BASELINE, self.baseline.clone())];
+        arms.extend(best.iter().map(|b| Arm::new(BEST, b.configuration.clone())));
+        let least = minimal.iter().map(|m| Configuration(m.values.clone()));
+        let also = (self.plan.also.iter()).map(|p| Arm::new(&p.name, p.values.clone()));
+        for arm in least.map(|values| Arm::new(MINIMAL, values)).chain(also) {
+            // Equal settings would fight one another.
+            if arms.iter().all(|other| other.values != arm.values) {
+                arms.push(arm);
+            }
+        }
+        Shortlist {
+            trials: history.trials.len(),
+            best,
+            minimal,
+            arms,
+        }
+    }
+}
+
+pub(super) fn expected(best: &Recommendation) -> Expected {
+    Expected {
+        value: best.expected,
+        low: best.low,
+        high: best.high,
+    }
+}
+
+fn outcome(trial: &TuneTrial) -> Outcome {
+    match (trial.status, trial.value) {
+        (TrialStatus::Measured | TrialStatus::EndedEarly, Some(value)) => Outcome::Measured {
+            value,
+            noise: trial.noise,
+        },
+        _ => Outcome::Failed {
+            reason: trial.reason.clone(),
+        },
+    }
+}
+
+fn origin_name(origin: Origin) -> &'static str {
+    match origin {
+        Origin::Default => "default",
+        Origin::Preset => "preset",
+        Origin::Design => "design",
+        Origin::Model => "model",
+        Origin::Parzen => "parzen",
+        Origin::Screening => "screening",
+        Origin::Retest => "retest",
+    }
+}
