@@ -158,7 +158,7 @@ fn the_terminal_tells_duels_change_importance_time_and_undo() {
         "minimal best 0.99 0.95 to 1.03 6 unresolved",
         "only the duel proves",
         "-1.2 % per hour. 24 pairs are likely to show a gain of 3.1 % or more",
-        "dirty_trigger 20 40 engine: eviction_dirty_trigger",
+        "commit_interval [DURABILITY] 100 500 mongod.conf",
         "within noise: compressor.",
         "not told from nothing compressor",
         "failed the server did not start within 60 s 4",
