@@ -134,7 +134,7 @@ fn knobs() -> Vec<TunedKnob> {
             KnobValue::Integer(20),
             "3 to 80, logarithmic",
             ["R", "P"],
-            "engine: eviction_dirty_trigger",
+            "wiredTigerEngineRuntimeConfig eviction_dirty_trigger",
         ),
         knob(
             "syncdelay",
@@ -148,14 +148,14 @@ fn knobs() -> Vec<TunedKnob> {
             KnobValue::Text("zlib".into()),
             "none, snappy, zlib",
             ["L", "P"],
-            "start option",
+            "start option block_compressor",
         ),
         knob(
             "commit_interval",
             KnobValue::Integer(100),
             "10 to 500",
             ["S", "D"],
-            "storage.journal.commitIntervalMs",
+            "mongod.conf storage.journal.commitIntervalMs",
         ),
     ]
 }

@@ -133,8 +133,8 @@ pub(super) fn durability(record: &TuneRecord) -> Option<String> {
     let names: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{DURABILITY} The recommended change moves what decides which acknowledged writes a crash may \
-             lose: {}.",
+            "{DURABILITY} The recommended change moves what decides how much a crash may lose, or how long \
+             recovery from it takes: {}.",
             names.join(", ")
         )
     })
@@ -163,8 +163,8 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     let label = |risk: &String| {
         let names = |knob: &&TunedKnob| is_durability(knob) && risk.contains(knob.name.as_str());
         match record.knobs.iter().find(names) {
-            Some(_) => format!("Risk {DURABILITY}: {risk}"),
-            None => format!("Risk: {risk}"),
+            Some(_) => format!("{DURABILITY} {risk}"),
+            None => risk.clone(),
         }
     };
     record.exports.risks.iter().map(label).collect()
