@@ -268,6 +268,8 @@ async fn whole(
         let trial = tuner.session.record(trial);
         tuner.journal.append(trial)?;
     }
+    // Whoever resumes has put right what made the baseline fail.
+    tuner.session.retry();
     let worked = tuner.work(stage).await;
     tuner.session.conclude(record);
     record.exports = exports(

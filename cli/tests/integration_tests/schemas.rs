@@ -13,6 +13,7 @@ pub fn assert_valid(name: &str, document: &Value) {
         "trace" => include_str!("../../../docs/schema/trace.schema.json"),
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         "reorder" => include_str!("../../../docs/schema/reorder.schema.json"),
+        "tune" => include_str!("../../../docs/schema/tune.schema.json"),
         "layout" => include_str!("../../../docs/schema/layout.schema.json"),
         "prefetch" => include_str!("../../../docs/schema/prefetch.schema.json"),
         "compare" => include_str!("../../../docs/schema/compare.schema.json"),

@@ -174,11 +174,14 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
 pub(super) fn noise(noise: &TuneNoise) -> String {
     let mut said = format!(
         "{} of the settings found at the start: a run differs from the mean by {} (coefficient of \
-         variation), a pair's ratio by {}; the metric drifts by {} per hour.",
+         variation), a pair's ratio by {}{}.",
         runs(noise.runs),
         format_share(noise.coefficient_of_variation),
         format_share(noise.pair_deviation),
-        signed_share(noise.drift_per_hour)
+        match noise.drift_per_hour {
+            Some(drift) => format!("; the metric drifts by {} per hour", signed_share(drift)),
+            None => String::new(),
+        }
     );
     said.push_str(&format!(
         " 24 pairs are likely to show a gain of {} or more",

@@ -233,7 +233,9 @@ fn noise_is_what_the_pairs_say() {
         "{noise:?} {expected}"
     );
     assert!(
-        noise.drift_per_hour > 0.01 && noise.drift_per_hour < 0.03,
+        noise
+            .drift_per_hour
+            .is_some_and(|drift| drift > 0.01 && drift < 0.03),
         "{noise:?}"
     );
 }
