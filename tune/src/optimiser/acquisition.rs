@@ -5,11 +5,15 @@ use seekscope_stats::{SplitMix64, normal_below, normal_density};
 use crate::gp::Belief;
 use crate::space::Space;
 
-/// Points drawn anywhere, points drawn around each good setting, and steps of each final climb.
+/// Points drawn anywhere, points drawn around each good setting, final climbs (so many of them from the best
+/// points whatever they choose), and steps of each. With all climbs from the three best points, the median
+/// regret on the deceptive response after 100 measurements was 54 % instead of 21 % (24 seeds); that on the
+/// sparse one, whose choices do nothing, was 20 % instead of 22 %.
 const ANYWHERE: usize = 250;
 const AROUND: usize = 60;
 const CLIMBS: usize = 6;
-const CLIMB_STEPS: usize = 70;
+const CLIMBS_BEST: usize = 3;
+const CLIMB_STEPS: usize = 45;
 /// How many coordinates change at once, on average.
 const MUTATED: f64 = 3.0;
 
@@ -87,15 +91,14 @@ impl Search<'_> {
             .collect()
     }
 
-    /// Where to climb from: the best of each of the first few combinations of choices. Small steps seldom
-    /// leave a combination, and the best points of all are mostly neighbours. Without choices there is one
-    /// combination, and the best points it is.
-    fn distinct(&self, sorted: Vec<Found>) -> Vec<Found> {
-        let chosen = self.space.knobs().iter().any(|k| k.choices().is_some());
+    /// Where to climb from: the best points, and the best of some other combinations of choices. Small steps
+    /// seldom leave a combination, and the best points of all are mostly neighbours.
+    fn starts(&self, sorted: Vec<Found>) -> Vec<Found> {
         let mut starts: Vec<Found> = Vec::new();
         for found in sorted {
             let choices = self.choices(&found.levels);
-            if !chosen || !starts.iter().any(|s| self.choices(&s.levels) == choices) {
+            let known = || starts.iter().any(|s| self.choices(&s.levels) == choices);
+            if starts.len() < CLIMBS_BEST || !known() {
                 starts.push(found);
             }
             if starts.len() == CLIMBS {
@@ -128,7 +131,7 @@ impl Search<'_> {
             }
         }
         found.sort_by(|a, b| b.value.total_cmp(&a.value));
-        let mut found = self.distinct(found);
+        let mut found = self.starts(found);
         for best in &mut found {
             for step in 0..CLIMB_STEPS {
                 let width = 0.2 * 0.03f64.powf(step as f64 / CLIMB_STEPS as f64);
