@@ -91,6 +91,10 @@ fn mistakes_are_named_with_their_place() {
         let message = with(change, to);
         assert!(message.contains(part), "{part}: {message}");
     }
+}
+
+#[test]
+fn twins_and_hostile_choices_are_refused() {
     let twice = KnobFile::parse(&format!("{KNOB}{KNOB}"))
         .unwrap_err()
         .to_string();

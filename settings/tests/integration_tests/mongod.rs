@@ -115,7 +115,9 @@ fn answer(command: &Document, state: &mut State) -> Document {
     match name {
         "isMaster" | "ismaster" | "hello" => recorded("4.2", "isMaster").reply,
         "buildInfo" | "getCmdLineOpts" | "hostInfo" | "serverStatus" => recorded("4.2", name).reply,
-        "getParameter" if command.get_str(name) == Ok("*") => state.parameters.clone(),
+        "getParameter" if command.get_str(name).is_ok_and(|all| all == "*") => {
+            state.parameters.clone()
+        }
         "getParameter" => {
             let wanted = command.keys().nth(1).unwrap();
             let value = state.parameters.get(wanted).unwrap().clone();
