@@ -10,7 +10,7 @@ mod parameter;
 mod restart;
 mod restore;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -77,6 +77,8 @@ pub struct Applier {
     originals: Originals,
     /// The configuration file as it was, where knobs stand in it.
     config_text: Option<String>,
+    /// Knobs that the server took a value for.
+    accepted: BTreeSet<String>,
 }
 
 impl Applier {
@@ -126,6 +128,7 @@ impl Applier {
             folder: folder.to_path_buf(),
             originals,
             config_text,
+            accepted: BTreeSet::new(),
         })
     }
 
@@ -151,7 +154,9 @@ impl Applier {
             });
         }
         let config_text = originals.config_text(folder)?;
+        let accepted = originals.touched.difference(&originals.refused);
         Ok(Some(Self {
+            accepted: accepted.cloned().collect(),
             means,
             folder: folder.to_path_buf(),
             originals,
@@ -194,13 +199,14 @@ impl Applier {
         // First what restarts the server: the rest would be lost by it.
         applied.restarted = self.apply_options(&wanted).await?;
         let changed: Vec<(Target, KnobValue)> = (wanted.into_iter())
-            .filter(|(target, _)| self.originals.touched.contains(&target.name))
+            .filter(|(target, value)| self.is_due(target, value))
             .collect();
         for (target, value) in &changed {
             match &target.set {
                 Route::Parameter { name } => {
-                    parameter::set(self.needed_server(&target.name)?, &target.name, name, value)
-                        .await?;
+                    let server = self.needed_server(&target.name)?;
+                    let result = parameter::set(server, &target.name, name, value).await;
+                    self.note(&target.name, result)?;
                 }
                 Route::File { path } => self.apply_file(&target.name, path, value)?,
                 Route::Command { set, read } => {
@@ -210,8 +216,35 @@ impl Applier {
                 _ => {}
             }
         }
-        self.apply_engine(&changed).await?;
+        self.apply_engine_keys(&changed).await?;
         Ok(applied)
+    }
+
+    /// Was the knob ever changed, or is it about to be? What the server refused is as it was.
+    fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
+        let touched = self.originals.touched.contains(&target.name);
+        let refused = self.originals.refused.contains(&target.name);
+        touched && !(refused && same(value, &target.baseline))
+    }
+
+    /// Writes down what the server refuses, and what it accepts after all.
+    fn note(&mut self, knob: &str, result: Result<(), ApplyError>) -> Result<(), ApplyError> {
+        let refused = &mut self.originals.refused;
+        let changed = match &result {
+            Ok(()) => refused.remove(knob),
+            Err(ApplyError::Refused { .. } | ApplyError::NoMeans { .. }) => {
+                // What it took before is not what it was, even if it refuses another value now.
+                !self.accepted.contains(knob) && refused.insert(knob.to_owned())
+            }
+            Err(_) => false,
+        };
+        if result.is_ok() {
+            self.accepted.insert(knob.to_owned());
+        }
+        if changed {
+            self.originals.save(&self.folder)?;
+        }
+        result
     }
 
     /// Each knob's value, where it has one.

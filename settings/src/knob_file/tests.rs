@@ -99,7 +99,7 @@ fn twins_and_hostile_choices_are_refused() {
         .unwrap_err()
         .to_string();
     assert!(
-        twice.contains("line 10, knob `depth`: the name is taken"),
+        twice.contains("line 11, knob `depth`: the name is taken"),
         "{twice}"
     );
     let hostile = KNOB
