@@ -24,7 +24,6 @@ pub use restore::Restored;
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
 use crate::lock::members;
-use crate::mongod_conf::{self, Setting};
 use crate::originals::{ConfigOriginal, Originals, OriginalsError, Target};
 use crate::script;
 
@@ -77,6 +76,8 @@ pub struct Applier {
     originals: Originals,
     /// The configuration file as it was, where knobs stand in it.
     config_text: Option<String>,
+    /// The configuration file that the server is known to have been started with.
+    running: Option<String>,
     /// Knobs that the server took a value for.
     accepted: BTreeSet<String>,
 }
@@ -127,6 +128,7 @@ impl Applier {
             means,
             folder: folder.to_path_buf(),
             originals,
+            running: config_text.clone(),
             config_text,
             accepted: BTreeSet::new(),
         })
@@ -161,6 +163,8 @@ impl Applier {
             folder: folder.to_path_buf(),
             originals,
             config_text,
+            // Whoever wrote the file may have ended before the restart.
+            running: None,
         }))
     }
 
@@ -285,38 +289,6 @@ impl Applier {
         server.ok_or_else(|| no_means(knob, "there is no server to be asked"))
     }
 
-    /// Writes the configuration file and restarts, if that changes anything.
-    async fn apply_options(&mut self, wanted: &[(Target, KnobValue)]) -> Result<bool, ApplyError> {
-        let Some(original) = self.config_text.clone() else {
-            return Ok(false);
-        };
-        let settings: Vec<Setting> = wanted
-            .iter()
-            .filter(|(target, value)| !same(value, &target.baseline))
-            .filter_map(|(target, value)| setting(target, value))
-            .collect();
-        let Some(restart) = self.means.restart.clone() else {
-            return Ok(false);
-        };
-        let text = if settings.is_empty() {
-            original.clone()
-        } else {
-            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
-        };
-        if restart.read_config()? == text {
-            return Ok(false);
-        }
-        restart.write_config(&text)?;
-        match self.restart(&restart).await {
-            Ok(()) => Ok(true),
-            Err(why) => {
-                restart.write_config(&original)?;
-                let put_back = self.restart(&restart).await.is_ok();
-                Err(ApplyError::DidNotComeBack { why, put_back })
-            }
-        }
-    }
-
     fn apply_file(&self, knob: &str, path: &str, value: &KnobValue) -> Result<(), ApplyError> {
         let host = self.means.host.as_ref();
         let host = host.ok_or_else(|| no_means(knob, "the host's files may not be set"))?;
@@ -430,16 +402,4 @@ fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
         baseline: knob.default.clone(),
         conditional: knob.when.is_some(),
     })
-}
-
-fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
-    match &target.set {
-        Route::Option { path, key, suffix } => Some(Setting {
-            path: path.clone(),
-            key: key.clone(),
-            suffix: suffix.clone(),
-            value: value.clone(),
-        }),
-        _ => None,
-    }
 }

@@ -125,14 +125,6 @@ async fn refusals_are_typed() {
         "{error}"
     );
     let error = applier
-        .apply(&configuration(&[("deaf", 30)]))
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(&error, ApplyError::NotApplied { wanted, found, .. } if wanted == "30" && found == "60"),
-        "{error}"
-    );
-    let error = applier
         .apply(&configuration(&[("odd", 30)]))
         .await
         .unwrap_err();
@@ -142,6 +134,14 @@ async fn refusals_are_typed() {
         .await
         .unwrap_err();
     assert!(matches!(error, ApplyError::UnknownKnob(_)), "{error}");
+    let error = applier
+        .apply(&configuration(&[("deaf", 30)]))
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(&error, ApplyError::NotApplied { wanted, found, .. } if wanted == "30" && found == "60"),
+        "{error}"
+    );
     // What cannot be put back is named, with what it was.
     let restored = applier.restore().await;
     assert!(!restored.is_complete());
