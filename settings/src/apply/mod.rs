@@ -157,14 +157,18 @@ impl Applier {
         }
         let config_text = originals.config_text(folder)?;
         let accepted = originals.touched.difference(&originals.refused);
+        // Whoever wrote the file may have ended before the restart.
+        let written = originals.knobs.iter().any(|target| {
+            matches!(target.set, Route::Option { .. }) && originals.touched.contains(&target.name)
+        });
+        let running = config_text.clone().filter(|_| !written);
         Ok(Some(Self {
             accepted: accepted.cloned().collect(),
             means,
             folder: folder.to_path_buf(),
             originals,
             config_text,
-            // Whoever wrote the file may have ended before the restart.
-            running: None,
+            running,
         }))
     }
 
