@@ -10,7 +10,7 @@ mod parameter;
 mod restart;
 mod restore;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ pub use restore::Restored;
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
 use crate::lock::members;
-use crate::mongod_conf::{self, Setting};
 use crate::originals::{ConfigOriginal, Originals, OriginalsError, Target};
 use crate::script;
 
@@ -77,6 +76,10 @@ pub struct Applier {
     originals: Originals,
     /// The configuration file as it was, where knobs stand in it.
     config_text: Option<String>,
+    /// The configuration file that the server is known to have been started with.
+    running: Option<String>,
+    /// Knobs that the server took a value for.
+    accepted: BTreeSet<String>,
 }
 
 impl Applier {
@@ -125,7 +128,9 @@ impl Applier {
             means,
             folder: folder.to_path_buf(),
             originals,
+            running: config_text.clone(),
             config_text,
+            accepted: BTreeSet::new(),
         })
     }
 
@@ -151,11 +156,19 @@ impl Applier {
             });
         }
         let config_text = originals.config_text(folder)?;
+        let accepted = originals.touched.difference(&originals.refused);
+        // Whoever wrote the file may have ended before the restart.
+        let written = originals.knobs.iter().any(|target| {
+            matches!(target.set, Route::Option { .. }) && originals.touched.contains(&target.name)
+        });
+        let running = config_text.clone().filter(|_| !written);
         Ok(Some(Self {
+            accepted: accepted.cloned().collect(),
             means,
             folder: folder.to_path_buf(),
             originals,
             config_text,
+            running,
         }))
     }
 
@@ -194,13 +207,14 @@ impl Applier {
         // First what restarts the server: the rest would be lost by it.
         applied.restarted = self.apply_options(&wanted).await?;
         let changed: Vec<(Target, KnobValue)> = (wanted.into_iter())
-            .filter(|(target, _)| self.originals.touched.contains(&target.name))
+            .filter(|(target, value)| self.is_due(target, value))
             .collect();
         for (target, value) in &changed {
             match &target.set {
                 Route::Parameter { name } => {
-                    parameter::set(self.needed_server(&target.name)?, &target.name, name, value)
-                        .await?;
+                    let server = self.needed_server(&target.name)?;
+                    let result = parameter::set(server, &target.name, name, value).await;
+                    self.note(&target.name, result)?;
                 }
                 Route::File { path } => self.apply_file(&target.name, path, value)?,
                 Route::Command { set, read } => {
@@ -210,8 +224,35 @@ impl Applier {
                 _ => {}
             }
         }
-        self.apply_engine(&changed).await?;
+        self.apply_engine_keys(&changed).await?;
         Ok(applied)
+    }
+
+    /// Was the knob ever changed, or is it about to be? What the server refused is as it was.
+    fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
+        let touched = self.originals.touched.contains(&target.name);
+        let refused = self.originals.refused.contains(&target.name);
+        touched && !(refused && same(value, &target.baseline))
+    }
+
+    /// Writes down what the server refuses, and what it accepts after all.
+    fn note(&mut self, knob: &str, result: Result<(), ApplyError>) -> Result<(), ApplyError> {
+        let refused = &mut self.originals.refused;
+        let changed = match &result {
+            Ok(()) => refused.remove(knob),
+            Err(ApplyError::Refused { .. } | ApplyError::NoMeans { .. }) => {
+                // What it took before is not what it was, even if it refuses another value now.
+                !self.accepted.contains(knob) && refused.insert(knob.to_owned())
+            }
+            Err(_) => false,
+        };
+        if result.is_ok() {
+            self.accepted.insert(knob.to_owned());
+        }
+        if changed {
+            self.originals.save(&self.folder)?;
+        }
+        result
     }
 
     /// Each knob's value, where it has one.
@@ -250,38 +291,6 @@ impl Applier {
     fn needed_server(&self, knob: &str) -> Result<&Server, ApplyError> {
         let server = self.means.server.as_ref();
         server.ok_or_else(|| no_means(knob, "there is no server to be asked"))
-    }
-
-    /// Writes the configuration file and restarts, if that changes anything.
-    async fn apply_options(&mut self, wanted: &[(Target, KnobValue)]) -> Result<bool, ApplyError> {
-        let Some(original) = self.config_text.clone() else {
-            return Ok(false);
-        };
-        let settings: Vec<Setting> = wanted
-            .iter()
-            .filter(|(target, value)| !same(value, &target.baseline))
-            .filter_map(|(target, value)| setting(target, value))
-            .collect();
-        let Some(restart) = self.means.restart.clone() else {
-            return Ok(false);
-        };
-        let text = if settings.is_empty() {
-            original.clone()
-        } else {
-            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
-        };
-        if restart.read_config()? == text {
-            return Ok(false);
-        }
-        restart.write_config(&text)?;
-        match self.restart(&restart).await {
-            Ok(()) => Ok(true),
-            Err(why) => {
-                restart.write_config(&original)?;
-                let put_back = self.restart(&restart).await.is_ok();
-                Err(ApplyError::DidNotComeBack { why, put_back })
-            }
-        }
     }
 
     fn apply_file(&self, knob: &str, path: &str, value: &KnobValue) -> Result<(), ApplyError> {
@@ -397,16 +406,4 @@ fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
         baseline: knob.default.clone(),
         conditional: knob.when.is_some(),
     })
-}
-
-fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
-    match &target.set {
-        Route::Option { path, key, suffix } => Some(Setting {
-            path: path.clone(),
-            key: key.clone(),
-            suffix: suffix.clone(),
-            value: value.clone(),
-        }),
-        _ => None,
-    }
 }

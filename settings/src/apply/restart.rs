@@ -3,11 +3,15 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
+use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
 
-use super::{Applier, ApplyError, Restart};
+use super::{Applier, ApplyError, Restart, same};
 use crate::discovery::value_of;
-use crate::{mongod_conf, script};
+use crate::knob_file::Route;
+use crate::mongod_conf::{self, Setting};
+use crate::originals::Target;
+use crate::script;
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// Two readings of one process's age agree within this.
@@ -68,9 +72,55 @@ impl Process {
 }
 
 impl Applier {
+    /// Writes the configuration file and restarts, if that changes anything.
+    pub(super) async fn apply_options(
+        &mut self,
+        wanted: &[(Target, KnobValue)],
+    ) -> Result<bool, ApplyError> {
+        let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
+            return Ok(false);
+        };
+        let (original, restart) = (original.clone(), restart.clone());
+        let settings: Vec<Setting> = wanted
+            .iter()
+            .filter(|(target, value)| !same(value, &target.baseline))
+            .filter_map(|(target, value)| setting(target, value))
+            .collect();
+        let text = if settings.is_empty() {
+            original.clone()
+        } else {
+            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
+        };
+        if self.running.as_ref() == Some(&text) && restart.read_config()? == text {
+            return Ok(false);
+        }
+        match self.restart_with(&restart, &text).await? {
+            Ok(()) => Ok(true),
+            Err(why) => {
+                let put_back = self.restart_with(&restart, &original).await?.is_ok();
+                Err(ApplyError::DidNotComeBack { why, put_back })
+            }
+        }
+    }
+
+    /// The inner error says why the server did not come back.
+    async fn restart_with(
+        &mut self,
+        restart: &Restart,
+        text: &str,
+    ) -> Result<Result<(), String>, ApplyError> {
+        self.running = None;
+        restart.write_config(text)?;
+        let result = self.restart(restart).await;
+        if result.is_ok() {
+            self.running = Some(text.to_owned());
+        }
+        Ok(result)
+    }
+
     /// Runs the restart command and waits until another process than before answers. Without a server
     /// that can be asked, the command's word must do.
-    pub(super) async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
+    async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
         let before = match &self.means.server {
             Some(server) => Some(Process::of(server).await),
             None => None,
@@ -98,5 +148,17 @@ impl Applier {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+}
+
+fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
+    match &target.set {
+        Route::Option { path, key, suffix } => Some(Setting {
+            path: path.clone(),
+            key: key.clone(),
+            suffix: suffix.clone(),
+            value: value.clone(),
+        }),
+        _ => None,
     }
 }
