@@ -12,12 +12,8 @@ use seekscope_run::DeviceModel;
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Joining, Place, Stretch};
 
-/// Longer stretches hold up what the server reads meanwhile.
-const STRETCH_BYTES: u64 = 2 << 20;
-/// Disks with a break-even beyond this are read as streams where all is wanted.
-const STREAM_GAP_BYTES: u64 = 512 << 10;
-/// Of a stream, bytes in one go.
-pub(crate) const STREAM_BYTES: u64 = 32 << 20;
+/// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
+const STRETCH_CALLS: u64 = 2;
 const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
 /// Where nothing is known.
@@ -60,22 +56,18 @@ impl DiskCosts {
         })
     }
 
-    /// Gaps up to the break-even of one more request and reading through.
+    /// Gaps up to the break-even of one more request and reading through; stretches of two requests of
+    /// `request_bytes`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positive, and the cast saturates"
     )]
-    pub fn joining(&self) -> Joining {
+    pub fn joining(&self, request_bytes: u64) -> Joining {
         let gap_bytes = self.request_ns / 1e9 * self.bytes_per_s;
         Joining {
             gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
-            stretch_bytes: STRETCH_BYTES,
+            stretch_bytes: request_bytes * STRETCH_CALLS,
         }
-    }
-
-    /// Requests are so dear that a file that is wanted as a whole is best read as a stream.
-    pub fn favours_streams(&self) -> bool {
-        self.joining().gap_bytes >= STREAM_GAP_BYTES
     }
 
     /// From reading `leaves`, those the scan needs first, one after the other and then several at a
@@ -230,10 +222,10 @@ mod tests {
             |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
         let (hdd, cloud, nvme) = (costs("hdd"), costs("cloud"), costs("nvme"));
         // 220 IOPS at best and 150 MB/s: 680 KB.
-        assert_eq!(hdd.joining().gap_bytes, 681_818);
-        assert!((40_000..43_000).contains(&cloud.joining().gap_bytes));
+        assert_eq!(hdd.joining(1 << 20).gap_bytes, 681_818);
+        assert!((40_000..43_000).contains(&cloud.joining(1 << 20).gap_bytes));
         assert!(
-            nvme.joining().gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
+            nvme.joining(1 << 20).gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
             "{nvme:?}"
         );
         assert_eq!(DiskCosts::of_model(&DeviceModel::default()), None);

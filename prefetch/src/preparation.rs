@@ -19,6 +19,7 @@ use crate::gain::Slices;
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::position::ScanPosition;
+use crate::request_size::request_bytes;
 use crate::server_reads::ServerReads;
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Place, Sweep};
@@ -71,6 +72,8 @@ pub struct Prefetch {
     pub(crate) path: PathBuf,
     pub(crate) sweep: Sweep,
     pub(crate) costs: DiskCosts,
+    /// That the disk takes at once.
+    pub(crate) request_bytes: usize,
     pub(crate) pace: Pace,
     pub(crate) slices: Slices,
     /// Filled further while it runs.
@@ -92,6 +95,8 @@ impl Prefetch {
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
         let walked = directory.walk(table, &walk_options(stop))?;
         let file = Arc::new(directory.open_table(table)?);
+        let request_bytes = request_bytes(Path::new("/"), &path);
+        let request_bytes = usize::try_from(request_bytes).unwrap_or(usize::MAX);
         let window = request.window_bytes;
         let window = window.or_else(|| spare_memory_bytes(Path::new("/")));
         let sweep = Sweep::new(&walked.tree.leaves, window.unwrap_or(MEMORY_BYTES));
@@ -114,6 +119,7 @@ impl Prefetch {
                 .as_ref()
                 .map(|checkpoint| checkpoint.order),
             costs: DiskCosts::unknown(),
+            request_bytes,
             slices: Slices::default(),
             directory,
             file,
@@ -134,7 +140,7 @@ impl Prefetch {
 
     /// Whether reading ahead can help.
     fn look_at_file(&mut self, leaves: &[Leaf]) -> Result<(), PrefetchError> {
-        let reader = StretchReader::new(Arc::clone(&self.file));
+        let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
         if !reader.sees_residency() {
             self.limitations.push(Limitation {
                 what: "which pages are in memory is not known: nothing that was read is given back".into(),
@@ -173,8 +179,8 @@ impl Prefetch {
         self.costs = match of_model {
             Some(costs) => costs,
             None if self.record.cannot_help.is_empty() => {
-                let file = &self.file;
-                let reader = || StretchReader::new(Arc::clone(file));
+                let (file, bytes) = (&self.file, self.request_bytes);
+                let reader = || StretchReader::new(Arc::clone(file), bytes);
                 let window = self.sweep.window();
                 let count = window.len().min(TRIAL_LEAVES);
                 let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();

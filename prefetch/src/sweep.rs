@@ -193,10 +193,21 @@ impl Sweep {
         at.ok().map(|at| self.by_offset[at] as usize)
     }
 
-    /// Gives it another amount of memory, bytes.
-    pub fn set_memory(&mut self, memory_bytes: u64) {
+    /// Gives it another amount of memory, bytes. Returns leaves of ours for which there is no room any
+    /// more, those that the scan comes to last; they will be read again.
+    pub fn set_memory(&mut self, memory_bytes: u64) -> Vec<Place> {
         self.memory_bytes = memory_bytes;
         self.move_end();
+        let mut too_many = Vec::new();
+        let mut ordinal = self.leaves.len();
+        while self.held_bytes() > memory_bytes && ordinal > self.position {
+            ordinal -= 1;
+            if self.states[ordinal] == State::Held {
+                too_many.push(self.leaves[ordinal]);
+                self.lost(self.leaves[ordinal]);
+            }
+        }
+        too_many
     }
 
     /// The scan will read leaf `to` next. Going back, it is another scan, for which all is to be read
