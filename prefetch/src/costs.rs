@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::DeviceModel;
 
 use crate::stretch_reader::StretchReader;
-use crate::sweep::{Joining, Place, Stretch};
+use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
 
 /// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
 const STRETCH_CALLS: u64 = 2;
@@ -24,8 +24,12 @@ const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
 const TRIAL_TIME: Duration = Duration::from_millis(250);
-/// How much is read in one go for the estimate of bytes per second.
+/// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
+/// serve in slices of 100 ms.
 const TRIAL_BYTES: u64 = 4 << 20;
+const STREAM_TIME: Duration = Duration::from_millis(160);
+/// Gaps that are read through meanwhile.
+const STREAM_GAP_BYTES: u64 = 1 << 20;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +75,8 @@ impl DiskCosts {
     }
 
     /// From reading `leaves`, those the scan needs first, one after the other and then several at a
-    /// time, and one stretch from the first on. What is in memory already costs and tells nothing.
+    /// time, and what of them is ours now. What is in memory already costs and tells nothing.
+    /// `bytes_per_s` is a guess that [`measure_stream`] may replace.
     ///
     /// # Errors
     /// Of the file.
@@ -92,10 +97,9 @@ impl DiskCosts {
             return Ok((Self::unknown(), ours));
         };
         let gain = (alone_ns / together_ns.max(1.0)).ceil();
-        let bytes_per_s = stream_rate(&mut make_reader(), leaves)?;
         let costs = Self {
             request_ns: alone_ns.min(together_ns),
-            bytes_per_s: bytes_per_s.unwrap_or(GAP_BYTES as f64 / alone_ns * 1e9),
+            bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
             depth: (2..DEPTH_MAX)
                 .find(|d| f64::from(*d) >= gain)
                 .unwrap_or(DEPTH_MAX),
@@ -155,8 +159,58 @@ impl Trial {
     }
 }
 
-/// Bytes per second of one long read where no leaf was tried; all of it is given back.
-fn stream_rate(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
+/// What [`measure_stream`] read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamTrial {
+    /// `None` where too little was read in long stretches.
+    pub bytes_per_s: Option<f64>,
+    pub stretches: u64,
+    pub leaves: u64,
+    pub bytes: u64,
+    pub bridged_bytes: u64,
+}
+
+/// Begins with what is to be read ahead, in long stretches, for a moment.
+///
+/// # Errors
+/// Of the file.
+pub fn measure_stream(
+    sweep: &mut Sweep,
+    reader: &mut StretchReader,
+    request_bytes: u64,
+) -> io::Result<StreamTrial> {
+    let joining = Joining {
+        gap_bytes: STREAM_GAP_BYTES,
+        stretch_bytes: request_bytes * STRETCH_CALLS,
+    };
+    let started = Instant::now();
+    let mut trial = StreamTrial::default();
+    while started.elapsed() < STREAM_TIME {
+        let Next::Read(stretch) = sweep.next(joining) else {
+            break;
+        };
+        let read = reader.read(&stretch);
+        let read = read.inspect_err(|_| sweep.failed(&stretch))?;
+        sweep.done(&stretch, &read.ours);
+        if read.bytes > 0 {
+            trial.stretches += 1;
+            trial.leaves += stretch.leaves.len() as u64;
+            trial.bytes += read.bytes;
+            trial.bridged_bytes += read.bridged_bytes;
+        }
+    }
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let long = trial.bytes >= TRIAL_BYTES && trial.bytes >= trial.stretches * request_bytes / 2;
+    trial.bytes_per_s = long.then(|| trial.bytes as f64 / elapsed_s.max(1e-9));
+    Ok(trial)
+}
+
+/// Bytes per second of one long read where no leaf was tried; all of it is given back. For a file in
+/// which what is wanted lies too far apart.
+///
+/// # Errors
+/// Of the file.
+pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
     let Some((from, to)) = longest_gap(tried, reader.file_bytes()?) else {
         return Ok(None);
     };

@@ -11,10 +11,11 @@ use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_layout::{DataDirectory, WalkedFile};
 use seekscope_run::page_cache::resident_pages;
 use seekscope_run::{DeviceModel, Limitation, PrefetchRecord};
+use seekscope_trace::TraceError;
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
-use crate::costs::DiskCosts;
+use crate::costs::{DiskCosts, measure_gap, measure_stream};
 use crate::gain::Slices;
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
@@ -93,8 +94,14 @@ impl Prefetch {
         let directory = DataDirectory::open(&request.directory, stop)?;
         let table = directory.find(&request.table)?;
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
-        let walked = directory.walk(table, &walk_options(stop))?;
         let file = Arc::new(directory.open_table(table)?);
+        // The kernel checks tracing programs while the disk reads the tree.
+        let (walked, reads) = std::thread::scope(|scope| {
+            let walk = scope.spawn(|| directory.walk(table, &walk_options(stop)));
+            let reads = attach(&request, &path, &file);
+            (walk.join(), reads)
+        });
+        let walked = walked.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let request_bytes = request_bytes(Path::new("/"), &path);
         let request_bytes = usize::try_from(request_bytes).unwrap_or(usize::MAX);
         let window = request.window_bytes;
@@ -102,7 +109,7 @@ impl Prefetch {
         let sweep = Sweep::new(&walked.tree.leaves, window.unwrap_or(MEMORY_BYTES));
         let sweep = sweep.ok_or_else(|| PrefetchError::TooManyLeaves { file: name.clone() })?;
         let mut limitations = Vec::new();
-        let pace = pace(&request, &path, &file, &walked, &mut limitations);
+        let pace = pace(&request, reads, &walked, &mut limitations);
         let record = PrefetchRecord {
             named: request.named.clone(),
             path: path.display().to_string(),
@@ -179,15 +186,7 @@ impl Prefetch {
         self.costs = match of_model {
             Some(costs) => costs,
             None if self.record.cannot_help.is_empty() => {
-                let (file, bytes) = (&self.file, self.request_bytes);
-                let reader = || StretchReader::new(Arc::clone(file), bytes);
-                let window = self.sweep.window();
-                let count = window.len().min(TRIAL_LEAVES);
-                let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
-                let measured = DiskCosts::measure(&reader, &leaves);
-                let (costs, ours) = measured.map_err(|e| self.failed(e))?;
-                self.sweep.hold(&ours);
-                costs
+                self.try_disk().map_err(|e| self.failed(e))?
             }
             None => self.costs,
         };
@@ -212,6 +211,29 @@ impl Prefetch {
         Ok(())
     }
 
+    /// By reading what the scan will need.
+    fn try_disk(&mut self) -> io::Result<DiskCosts> {
+        let (file, bytes) = (Arc::clone(&self.file), self.request_bytes);
+        let reader = || StretchReader::new(Arc::clone(&file), bytes);
+        let window = self.sweep.window();
+        let count = window.len().min(TRIAL_LEAVES);
+        let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
+        let (mut costs, ours) = DiskCosts::measure(&reader, &leaves)?;
+        self.sweep.hold(&ours);
+        let trial = measure_stream(&mut self.sweep, &mut reader(), bytes as u64)?;
+        let record = &mut self.record;
+        record.stretches += trial.stretches;
+        record.leaves_read += trial.leaves;
+        record.bytes_read += trial.bytes;
+        record.bridged_bytes += trial.bridged_bytes;
+        let rate = match trial.bytes_per_s {
+            None => measure_gap(&mut reader(), &leaves)?,
+            rate => rate,
+        };
+        costs.bytes_per_s = rate.unwrap_or(costs.bytes_per_s);
+        Ok(costs)
+    }
+
     pub(crate) fn failed(&self, source: io::Error) -> PrefetchError {
         PrefetchError::Read {
             path: self.path.clone(),
@@ -220,26 +242,30 @@ impl Prefetch {
     }
 }
 
+/// Traces the server, if that is wanted.
+fn attach(request: &Request, path: &Path, file: &File) -> Option<Result<ServerReads, TraceError>> {
+    let pid = request.pid.filter(|_| request.trace)?;
+    Some(ServerReads::attach(pid, path, file))
+}
+
 /// The best way there is of following the scan.
 fn pace(
     request: &Request,
-    path: &Path,
-    file: &File,
+    reads: Option<Result<ServerReads, TraceError>>,
     walked: &WalkedFile,
     limitations: &mut Vec<Limitation>,
 ) -> Pace {
-    if let (Some(pid), true) = (request.pid, request.trace) {
-        match ServerReads::attach(pid, path, file) {
-            Ok(reads) => {
-                let (reads, position) = (Box::new(reads), ScanPosition::default());
-                return Pace::Traced { reads, position };
-            }
-            Err(error) => limitations.push(Limitation {
-                what: "the scan is not followed by the server's reads".into(),
-                why: error.to_string(),
-                remedy: "run as root".into(),
-            }),
+    match reads {
+        Some(Ok(reads)) => {
+            let (reads, position) = (Box::new(reads), ScanPosition::default());
+            return Pace::Traced { reads, position };
         }
+        Some(Err(error)) => limitations.push(Limitation {
+            what: "the scan is not followed by the server's reads".into(),
+            why: error.to_string(),
+            remedy: "run as root".into(),
+        }),
+        None => {}
     }
     if let Some(pace) = request.pid.and_then(Pace::counted) {
         return pace;

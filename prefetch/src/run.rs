@@ -68,7 +68,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(sweep: Sweep, joining: Joining, allowed: u32) -> Self {
+    /// `record`: of what was read before.
+    fn new(sweep: Sweep, joining: Joining, allowed: u32, record: &PrefetchRecord) -> Self {
         Self {
             sweep: Mutex::new(sweep),
             wake: Condvar::new(),
@@ -77,10 +78,10 @@ impl Shared {
             duty: AtomicU32::new(1000),
             over: AtomicBool::new(false),
             reading: AtomicU32::new(0),
-            stretches: AtomicU64::new(0),
-            leaves: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            bridged: AtomicU64::new(0),
+            stretches: AtomicU64::new(record.stretches),
+            leaves: AtomicU64::new(record.leaves_read),
+            bytes: AtomicU64::new(record.bytes_read),
+            bridged: AtomicU64::new(record.bridged_bytes),
             failure: Mutex::new(None),
         }
     }
@@ -171,7 +172,8 @@ impl Prefetch {
         } = self;
         let helps = record.cannot_help.is_empty();
         let joining = costs.joining(request_bytes as u64);
-        let shared = Shared::new(sweep, joining, if helps { costs.depth } else { 0 });
+        let allowed = if helps { costs.depth } else { 0 };
+        let shared = Shared::new(sweep, joining, allowed, &record);
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
@@ -384,9 +386,7 @@ impl Follower<'_> {
         self.checked = Instant::now();
         let held = self.shared.sweep().held_next(SAMPLED);
         let lost = self.reader.lost(&held).unwrap_or_default();
-        let bytes = self
-            .budget
-            .bytes(Path::new("/"), held.len(), lost.len());
+        let bytes = self.budget.bytes(Path::new("/"), held.len(), lost.len());
         let mut sweep = self.shared.sweep();
         lost.iter().for_each(|leaf| sweep.lost(*leaf));
         let mut too_many = bytes.map_or_else(Vec::new, |bytes| sweep.set_memory(bytes));
