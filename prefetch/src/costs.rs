@@ -170,7 +170,8 @@ pub struct StreamTrial {
     pub bridged_bytes: u64,
 }
 
-/// Begins with what is to be read ahead, in long stretches, for a moment.
+/// Begins with what is to be read ahead, in long stretches, for a moment, and then for as long as
+/// `goes_on` says.
 ///
 /// # Errors
 /// Of the file.
@@ -178,6 +179,7 @@ pub fn measure_stream(
     sweep: &mut Sweep,
     reader: &mut StretchReader,
     request_bytes: u64,
+    goes_on: &dyn Fn() -> bool,
 ) -> io::Result<StreamTrial> {
     let joining = Joining {
         gap_bytes: STREAM_GAP_BYTES,
@@ -185,7 +187,7 @@ pub fn measure_stream(
     };
     let started = Instant::now();
     let mut trial = StreamTrial::default();
-    while started.elapsed() < STREAM_TIME {
+    while started.elapsed() < STREAM_TIME || goes_on() {
         let Next::Read(stretch) = sweep.next(joining) else {
             break;
         };

@@ -276,14 +276,24 @@ impl Sweep {
         self.end = wanted;
     }
 
-    /// Leaves these out, as far as they are not read yet.
-    pub fn leave_out(&mut self, ordinals: Range<usize>) {
+    /// Leaves these out. Returns those of them that we read already, to be given back.
+    pub fn leave_out(&mut self, ordinals: Range<usize>) -> Vec<Place> {
+        let mut ours = Vec::new();
         for ordinal in ordinals.start..ordinals.end.min(self.leaves.len()) {
-            if self.states[ordinal] == State::Unread {
-                self.count_unread(ordinal, self.window().contains(&ordinal), false);
-                self.states[ordinal] = State::LeftOut;
+            let leaf = self.leaves[ordinal];
+            match self.states[ordinal] {
+                State::Unread => {
+                    self.count_unread(ordinal, self.window().contains(&ordinal), false);
+                }
+                State::Held => {
+                    self.held_bytes -= u64::from(leaf.length);
+                    ours.push(leaf);
+                }
+                _ => continue,
             }
+            self.states[ordinal] = State::LeftOut;
         }
+        ours
     }
 
     /// Of the leaves before this one, bytes.
