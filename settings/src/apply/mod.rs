@@ -77,6 +77,9 @@ pub struct Applier {
     originals: Originals,
     /// The configuration file as it was, where knobs stand in it.
     config_text: Option<String>,
+    /// The configuration file that the server runs with, where that is known: not after a restart that did
+    /// not end, or in a process that takes over from another.
+    running_text: Option<String>,
 }
 
 impl Applier {
@@ -125,6 +128,7 @@ impl Applier {
             means,
             folder: folder.to_path_buf(),
             originals,
+            running_text: config_text.clone(),
             config_text,
         })
     }
@@ -151,9 +155,13 @@ impl Applier {
             });
         }
         let config_text = originals.config_text(folder)?;
+        let options = |target: &Target| matches!(target.set, Route::Option { .. });
+        let touched = |target: &Target| originals.touched.contains(&target.name);
+        let is_changed = originals.knobs.iter().any(|t| options(t) && touched(t));
         Ok(Some(Self {
             means,
             folder: folder.to_path_buf(),
+            running_text: config_text.clone().filter(|_| !is_changed),
             originals,
             config_text,
         }))
@@ -270,18 +278,31 @@ impl Applier {
         } else {
             mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
         };
-        if restart.read_config()? == text {
+        if self.running_text.as_ref() == Some(&text) && restart.read_config()? == text {
             return Ok(false);
         }
-        restart.write_config(&text)?;
-        match self.restart(&restart).await {
+        match self.restart_with(&restart, &text).await? {
             Ok(()) => Ok(true),
             Err(why) => {
-                restart.write_config(&original)?;
-                let put_back = self.restart(&restart).await.is_ok();
+                let put_back = self.restart_with(&restart, &original).await?.is_ok();
                 Err(ApplyError::DidNotComeBack { why, put_back })
             }
         }
+    }
+
+    /// Dropped half-way, it leaves a server of which nothing is known: the next call restarts it.
+    async fn restart_with(
+        &mut self,
+        restart: &Restart,
+        text: &str,
+    ) -> Result<Result<(), String>, ApplyError> {
+        self.running_text = None;
+        restart.write_config(text)?;
+        let restarted = self.restart(restart).await;
+        if restarted.is_ok() {
+            self.running_text = Some(text.into());
+        }
+        Ok(restarted)
     }
 
     fn apply_file(&self, knob: &str, path: &str, value: &KnobValue) -> Result<(), ApplyError> {
