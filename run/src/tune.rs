@@ -178,8 +178,9 @@ pub struct TuneNoise {
     pub coefficient_of_variation: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
     pub pair_deviation: f64,
-    /// Change of the metric per hour by the clock on the wall, as a share.
-    pub drift_per_hour: f64,
+    /// Change of the metric per hour by the clock on the wall, as a share; `None` where the runs span too little
+    /// time to tell it from noise.
+    pub drift_per_hour: Option<f64>,
     /// Least gain that 24 pairs are likely (80 %) to show, as a share.
     pub detectable_gain: f64,
 }
@@ -218,7 +219,7 @@ pub struct TuneDuel {
     pub promised: Option<f64>,
     /// The worst pair's ratio.
     pub worst: f64,
-    /// Runs of the candidate that failed: more than none and it is not better.
+    /// Runs of the candidate that failed or missed a constraint: more than none and it is not better.
     pub failed: u64,
 }
 

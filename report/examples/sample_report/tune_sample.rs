@@ -53,7 +53,7 @@ pub(crate) fn session(searched: usize, hostile: bool) -> RunDocument {
             runs: 8,
             coefficient_of_variation: 0.041,
             pair_deviation: 0.05,
-            drift_per_hour: -0.012,
+            drift_per_hour: Some(-0.012),
             detectable_gain: 0.031,
         }),
         best: values(40, 120, "snappy", 500),
@@ -134,7 +134,7 @@ fn knobs() -> Vec<TunedKnob> {
             KnobValue::Integer(20),
             "3 to 80, logarithmic",
             ["R", "P"],
-            "engine: eviction_dirty_trigger",
+            "wiredTigerEngineRuntimeConfig eviction_dirty_trigger",
         ),
         knob(
             "syncdelay",
@@ -148,14 +148,14 @@ fn knobs() -> Vec<TunedKnob> {
             KnobValue::Text("zlib".into()),
             "none, snappy, zlib",
             ["L", "P"],
-            "start option",
+            "start option block_compressor",
         ),
         knob(
             "commit_interval",
             KnobValue::Integer(100),
             "10 to 500",
             ["S", "D"],
-            "storage.journal.commitIntervalMs",
+            "mongod.conf storage.journal.commitIntervalMs",
         ),
     ]
 }

@@ -205,7 +205,7 @@ impl<'a> Convergence<'a> {
         let places = found.iter().map(|(index, hour, _)| {
             self.place(
                 *index,
-                mean * (1.0 + noise.drift_per_hour * (hour - middle)),
+                mean * (1.0 + noise.drift_per_hour.unwrap_or(0.0) * (hour - middle)),
             )
         });
         html! { polyline.curve.dashed.line-6 points=(points(places)) {} }

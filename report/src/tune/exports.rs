@@ -5,6 +5,17 @@ use seekscope_run::tune::{TuneExports, TunedKnob};
 
 use super::reading::is_durability;
 
+/// How a route begins that ends in the knob's name there.
+const ROUTES: [&str; 5] = [
+    "wiredTigerEngineRuntimeConfig ",
+    "setParameter ",
+    "mongod.conf ",
+    "start option ",
+    "environment ",
+];
+/// Options of `mongod.conf` that durability hangs on, by whatever parameter they are set.
+const CONFIGURED: [&str; 2] = ["syncPeriodSecs", "commitIntervalMs"];
+
 /// A block of lines under a heading.
 pub(super) struct Block {
     pub(super) heading: &'static str,
@@ -92,17 +103,17 @@ fn marked(line: &str, comment: &str, knobs: &[&TunedKnob]) -> Vec<String> {
     }
 }
 
-/// By the knob's name, or by the last part of a dotted option in how it is set.
+/// By the knob's name, or by the last part of the name that its route has for it. A parameter may have
+/// another name in the configuration file.
 fn speaks_of(line: &str, knob: &TunedKnob) -> bool {
-    let options = knob
-        .how
-        .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'));
-    let last_parts = options
-        .filter_map(|word| word.trim_matches('.').rsplit_once('.'))
-        .map(|(_, last)| last)
-        .filter(|last| last.len() > 2);
-    let mut names = last_parts.chain((!knob.name.is_empty()).then_some(knob.name.as_str()));
-    names.any(|name| line.contains(name))
+    let route = ROUTES.iter().find_map(|route| knob.how.strip_prefix(route));
+    let option = route
+        .and_then(|name| name.split_whitespace().last())
+        .and_then(|name| name.rsplit('.').next())
+        .filter(|name| !name.is_empty());
+    let mut words = line.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    (!knob.name.is_empty() && line.contains(knob.name.as_str()))
+        || words.any(|word| Some(word) == option || CONFIGURED.contains(&word))
 }
 
 #[cfg(test)]
@@ -120,7 +131,7 @@ mod tests {
             logarithmic: false,
             change: "S".into(),
             risk: "D".into(),
-            how: "storage.journal.commitIntervalMs in mongod.conf".into(),
+            how: "mongod.conf storage.journal.interval".into(),
         };
         let mark = |line: &str| marked(line, "#", &[&knob]);
         assert_eq!(
@@ -128,6 +139,8 @@ mod tests {
             ["    commitIntervalMs: 500 # DURABILITY"]
         );
         assert_eq!(mark("set journal_interval \\").len(), 2);
-        assert_eq!(mark("  directoryPerDB: true"), ["  directoryPerDB: true"]);
+        assert!(mark("    interval: 500")[0].ends_with("DURABILITY"));
+        let other = "  configString: \"intervals=3\"";
+        assert_eq!(mark(other), [other]);
     }
 }

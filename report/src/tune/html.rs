@@ -103,6 +103,9 @@ fn or_note(content: Option<Table>, note: &str) -> Markup {
 fn verdict(record: &TuneRecord) -> Markup {
     html! {
         section #duel {
+            @if record.restored == Some(false) {
+                p.outcome data-outcome="changed" { (sentences::restored(record)) }
+            }
             @if let Some(warning) = sentences::durability(record) { p.outcome data-outcome="durability" { bdi { (warning) } } }
             p { bdi { (sentences::goal(record)) } }
             h2 { "The duel" }

@@ -133,8 +133,8 @@ pub(super) fn durability(record: &TuneRecord) -> Option<String> {
     let names: Vec<&str> = knobs.iter().map(|knob| knob.name.as_str()).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{DURABILITY} The recommended change moves what decides which acknowledged writes a crash may \
-             lose: {}.",
+            "{DURABILITY} The recommended change moves what decides how much a crash may lose, or how long \
+             recovery from it takes: {}.",
             names.join(", ")
         )
     })
@@ -163,8 +163,8 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
     let label = |risk: &String| {
         let names = |knob: &&TunedKnob| is_durability(knob) && risk.contains(knob.name.as_str());
         match record.knobs.iter().find(names) {
-            Some(_) => format!("Risk {DURABILITY}: {risk}"),
-            None => format!("Risk: {risk}"),
+            Some(_) => format!("{DURABILITY} {risk}"),
+            None => risk.clone(),
         }
     };
     record.exports.risks.iter().map(label).collect()
@@ -174,11 +174,14 @@ pub(super) fn risks(record: &TuneRecord) -> Vec<String> {
 pub(super) fn noise(noise: &TuneNoise) -> String {
     let mut said = format!(
         "{} of the settings found at the start: a run differs from the mean by {} (coefficient of \
-         variation), a pair's ratio by {}; the metric drifts by {} per hour.",
+         variation), a pair's ratio by {}{}.",
         runs(noise.runs),
         format_share(noise.coefficient_of_variation),
         format_share(noise.pair_deviation),
-        signed_share(noise.drift_per_hour)
+        match noise.drift_per_hour {
+            Some(drift) => format!("; the metric drifts by {} per hour", signed_share(drift)),
+            None => String::new(),
+        }
     );
     said.push_str(&format!(
         " 24 pairs are likely to show a gain of {} or more",

@@ -34,6 +34,7 @@ fn of_record(record: &TuneRecord, width: u16) -> Vec<String> {
     let table =
         |table: Option<crate::table::Table>| table.map(|table| table_text(&shown(table), width));
     let head = [
+        text((record.restored == Some(false)).then(|| sentences::restored(record).into())),
         text(sentences::durability(record)),
         text(Some(sentences::goal(record))),
         table(duels::table(record)),
@@ -49,7 +50,7 @@ fn of_record(record: &TuneRecord, width: u16) -> Vec<String> {
         table(tables::importance(record)),
         table(runs::failures(record)),
         table(runs::ledger(record)),
-        text(Some(sentences::restored(record).into())),
+        text((record.restored != Some(false)).then(|| sentences::restored(record).into())),
     ];
     let mut all: Vec<String> = head.into_iter().flatten().collect();
     all.extend(risks);

@@ -103,11 +103,12 @@ fn the_verdict_is_one_sentence_and_comes_first() {
         first_line(&less)
     );
     let expert = changed(|record| {
-        let trials = record.trials.iter();
-        let expert = trials
-            .filter(|trial| trial.arm == "expert 2018")
-            .map(|trial| trial.values.clone());
-        record.recommended = expert.last().unwrap_or_default();
+        let expert = record
+            .trials
+            .iter()
+            .find(|trial| trial.arm == "expert 2018");
+        let expert = expert.map(|trial| trial.values.clone());
+        record.recommended = expert.unwrap_or_default();
     });
     assert!(first_line(&expert).ends_with("(1.24 to 1.47, 6 pairs), with expert 2018"));
 }
@@ -157,7 +158,7 @@ fn the_terminal_tells_duels_change_importance_time_and_undo() {
         "minimal best 0.99 0.95 to 1.03 6 unresolved",
         "only the duel proves",
         "-1.2 % per hour. 24 pairs are likely to show a gain of 3.1 % or more",
-        "dirty_trigger 20 40 engine: eviction_dirty_trigger",
+        "commit_interval [DURABILITY] 100 500 mongod.conf",
         "within noise: compressor.",
         "not told from nothing compressor",
         "failed the server did not start within 60 s 4",
@@ -194,6 +195,19 @@ fn every_line_with_a_durability_knob_is_labelled() {
         record.recommended.remove("commit_interval");
     });
     assert!(!html(&harmless).contains("data-outcome=\"durability\""));
+}
+
+#[test]
+fn a_server_that_is_left_changed_is_told_of_first() {
+    let left = changed(|record| record.restored = Some(false));
+    let text = terminal(&left, 200);
+    assert!(
+        text.lines()
+            .nth(2)
+            .is_some_and(|line| line.starts_with("NOT every setting was put back"))
+    );
+    assert!(html(&left).contains("data-outcome=\"changed\""));
+    assert!(!html(&session(RUNS, false)).contains("data-outcome=\"changed\""));
 }
 
 #[test]

@@ -9,6 +9,8 @@ use super::{Request, Session, Stream};
 use crate::duel::LOOKS;
 use crate::optimiser::{Outcome, Trial};
 
+/// A drift per hour is not made up from minutes.
+const DRIFT_SPAN_MIN_MS: u64 = 10 * 60 * 1000;
 /// A short budget makes do with so many pairs,
 const PAIRS_MIN: usize = 2;
 /// and spends no more than this share on the baseline beyond them.
@@ -85,7 +87,7 @@ impl Session {
             runs: values.len() as u64,
             coefficient_of_variation: runs.standard_error * n.sqrt() / runs.value,
             pair_deviation,
-            drift_per_hour: self.drift_per_hour().unwrap_or(0.0),
+            drift_per_hour: self.drift_per_hour(),
             detectable_gain: detectable_gain(pair_deviation),
         })
     }
@@ -97,6 +99,10 @@ impl Session {
             .iter()
             .filter(|t| matches!(t.purpose, TrialPurpose::Baseline | TrialPurpose::Sentinel));
         let first = self.trials.first()?.started_unix_ms;
+        let last = self.trials.last()?.started_unix_ms;
+        if last.saturating_sub(first) < DRIFT_SPAN_MIN_MS {
+            return None;
+        }
         let points = runs.filter_map(|trial| {
             let hours = trial.started_unix_ms.saturating_sub(first) as f64 / 3.6e6;
             Some((hours, trial.value?.ln()))

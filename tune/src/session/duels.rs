@@ -132,6 +132,11 @@ impl<'a> Field<'a> {
         None
     }
 
+    #[cfg(test)]
+    pub(super) fn is_over(&self) -> bool {
+        self.under_way().is_none()
+    }
+
     fn compare(&self, candidate: usize, against: usize) -> (TuneDuel, f64) {
         let blocks = self.runs.len();
         let pairs = self.pairs(candidate, against, blocks);

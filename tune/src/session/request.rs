@@ -10,7 +10,7 @@ use crate::space::Configuration;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
     Run(Request),
-    /// The session is over; [`Session::stopped`] says whether something went wrong.
+    /// The session is over; [`super::Session::stopped`] says whether something went wrong.
     Done,
 }
 
@@ -26,7 +26,7 @@ pub struct Request {
     /// For the workload; below 2^53, so that every reader of JSON can hold it.
     pub seed: u64,
     pub values: Configuration,
-    /// What is expected of the best setting, if the run may be ended early by [`Session::early_stop`].
+    /// What is expected of the best setting, if the run may be ended early by [`super::Session::early_stop`].
     pub best: Option<f64>,
 }
 

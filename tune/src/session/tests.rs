@@ -6,6 +6,7 @@ use std::time::Duration;
 use seekscope_run::KnobValues;
 use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneRecord, TuneTrial, TuneVerdict};
 
+use super::plan::{BEST, MINIMAL};
 use super::*;
 use crate::optimiser::Goal;
 use crate::space::Value;
@@ -232,7 +233,65 @@ fn noise_is_what_the_pairs_say() {
         "{noise:?} {expected}"
     );
     assert!(
-        noise.drift_per_hour > 0.01 && noise.drift_per_hour < 0.03,
+        noise
+            .drift_per_hour
+            .is_some_and(|drift| drift > 0.01 && drift < 0.03),
         "{noise:?}"
     );
+}
+
+#[test]
+fn the_minimal_change_is_only_better_if_the_best_is() {
+    let values = |value: f64| Configuration([("idle0".to_owned(), Value::Float(value))].into());
+    let arms = [(BASELINE, 0.5), (BEST, 0.9), (MINIMAL, 0.8)];
+    let arms = arms.map(|(name, value)| duels::Arm::new(name, values(value)));
+    // Four blocks in which the minimal change is twice as fast, by luck.
+    let verdicts = |best: [Option<f64>; 4]| {
+        let mut trials = Vec::new();
+        for (block, best) in (1..).zip(best) {
+            for (arm, value) in arms.iter().zip([Some(100.0), best, Some(200.0)]) {
+                let request = Request {
+                    purpose: TrialPurpose::Duel,
+                    arm: arm.name.clone(),
+                    origin: String::new(),
+                    block: Some(block),
+                    seed: 1,
+                    values: arm.values.clone(),
+                    best: None,
+                };
+                trials.push(TuneTrial {
+                    status: TrialStatus::Measured,
+                    value: value.map(|v| v * (1.0 + 0.001 * f64::from(block % 2))),
+                    ..request.trial()
+                });
+            }
+        }
+        let field = duels::Field::new(Goal::Maximise, &arms, 24, &trials);
+        let duels = field.comparisons();
+        assert!(duels[1].candidate == MINIMAL && duels[1].ratio > 1.9);
+        let recommended = conclusion::recommended(&duels).map(str::to_owned);
+        (
+            field.is_over(),
+            duels[0].verdict,
+            duels[1].verdict,
+            recommended,
+        )
+    };
+    let (better, not, open) = (
+        TuneVerdict::Better,
+        TuneVerdict::NotBetter,
+        TuneVerdict::Unresolved,
+    );
+    let (slow, mixed) = (
+        [Some(99.0), Some(98.0), Some(97.0), Some(98.5)],
+        [Some(99.0), Some(120.0), Some(85.0), Some(130.0)],
+    );
+    assert_eq!(verdicts(slow), (true, not, open, None));
+    assert_eq!(verdicts(mixed), (false, open, open, None));
+    // Where the best failed, the minimal change is the claim.
+    let failed = [Some(210.0), None, Some(210.0), Some(210.0)];
+    assert_eq!(verdicts(failed), (true, not, better, Some(MINIMAL.into())));
+    let fast = [Some(212.0), Some(211.0), Some(210.0), Some(211.0)];
+    // It loses more than 1 % for certain.
+    assert_eq!(verdicts(fast), (true, better, better, Some(BEST.into())));
 }
