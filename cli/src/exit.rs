@@ -9,6 +9,7 @@ use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_reorder::ReorderError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
+use seekscope_settings::lock::LockError;
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
 use seekscope_workload::ycsb::YcsbError;
@@ -86,6 +87,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
     } else if cause.is::<ServerError>()
         || cause.is::<CqlError>()
         || cause.is::<Elsewhere>()
+        || matches!(cause.downcast_ref(), Some(LockError::Held { .. }))
         || cause.is::<LocalServerError>()
         || cause.downcast_ref().is_some_and(is_refusal)
     {

@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 pub struct Progress {
     quiet: bool,
     terminal: bool,
+    step_lines: bool,
 }
 
 impl Progress {
@@ -18,6 +19,17 @@ impl Progress {
         Self {
             quiet,
             terminal: stderr().is_terminal(),
+            step_lines: true,
+        }
+    }
+
+    /// For work of many small steps, whose caller says a line for several of them: off a terminal steps say
+    /// nothing, on one they are bars.
+    #[must_use]
+    pub fn without_step_lines(self) -> Self {
+        Self {
+            step_lines: false,
+            ..self
         }
     }
 
@@ -47,7 +59,9 @@ impl Progress {
 
     fn bar(&self, text: String, total: Option<u64>) -> Step {
         if self.quiet || !self.terminal {
-            self.say(format!("  {text}"));
+            if self.step_lines {
+                self.say(format!("  {text}"));
+            }
             let hidden = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
             return Step(hidden, text);
         }

@@ -65,8 +65,9 @@ pub struct TuneSessionArgs {
     pub knobs: TuneKnobArgs,
     #[command(flatten)]
     pub local: TuneLocalArgs,
-    /// Go on with a session that was interrupted or killed; nothing that was measured is lost
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["restore", "out"])]
+    /// Go on with a session that was interrupted or killed, in a run of its own that begins with what was
+    /// measured; everything is as it was asked for then
+    #[arg(long, value_name = "RUN", conflicts_with = "restore")]
     pub resume: Option<PathBuf>,
     /// Put back what a killed session left changed
     #[arg(long, value_name = "RUN")]

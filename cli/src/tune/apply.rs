@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use seekscope_run::{KnobValue, KnobValues, RunDirectory};
-use seekscope_settings::{Applier, KnobEntry, KnobFile, TunerLock};
+use seekscope_settings::{Applier, KnobEntry, KnobFile, Route, TunerLock};
 use seekscope_tune::space::Configuration;
 
 use super::definition::Definition;
@@ -25,7 +25,14 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
     let file = Definition::read(&args.run)?.knob_file()?;
-    let entries = changed(file, &record.recommended);
+    let (entries, elsewhere): (Vec<KnobEntry>, Vec<KnobEntry>) = changed(file, &record.recommended)
+        .into_iter()
+        .partition(is_of_a_server);
+    if entries.is_empty() {
+        let why = "recommends start options of a private server, or variables of a command: there is nothing to \
+                   be set on a server; `tune show` has them";
+        return Err(Usage(format!("{} {why}", args.run.display())).into());
+    }
     let value = |entry: &KnobEntry| -> KnobValue {
         let recommended = record
             .recommended
@@ -38,6 +45,14 @@ pub async fn run(args: &TuneApplyArgs, environment: &Environment) -> Result<()> 
         let how = entry.set.in_words();
         text.push_str(&format!(
             "{} = {}  ({how})\n",
+            entry.knob.name,
+            value(entry)
+        ));
+    }
+    for entry in &elsewhere {
+        let how = entry.set.in_words();
+        text.push_str(&format!(
+            "{} = {} is not for this command to set ({how})\n",
             entry.knob.name,
             value(entry)
         ));
@@ -66,6 +81,10 @@ fn changed(file: KnobFile, recommended: &KnobValues) -> Vec<KnobEntry> {
         value.is_some_and(|value| *value != entry.knob.default)
     };
     entries.filter(differs).collect()
+}
+
+fn is_of_a_server(entry: &KnobEntry) -> bool {
+    !matches!(entry.set, Route::Local { .. } | Route::Environment { .. })
 }
 
 async fn set(
@@ -97,6 +116,12 @@ async fn set(
             _ => Ok(()),
         };
     }
+    if let Some(applied) = Applier::resume(&folder, means.clone())?
+        && !applied.originals().outstanding().is_empty()
+    {
+        let why = "was applied already; take that back first, with --undo --yes";
+        return Err(Usage(format!("{} {why}", args.run.display())).into());
+    }
     let mut applier = Applier::begin(entries, means, &folder)?;
     match applier.apply(&Configuration(wanted)).await {
         Ok(_) => Ok(()),
@@ -110,7 +135,6 @@ async fn set(
 
 /// What of it does not outlive the server's next start.
 fn lasting(args: &TuneApplyArgs, entries: &[KnobEntry]) -> String {
-    use seekscope_settings::Route;
     let at_run_time = |entry: &&KnobEntry| {
         matches!(
             entry.set,

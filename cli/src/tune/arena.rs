@@ -1,14 +1,16 @@
 //! Where trials happen: a private server, somebody's, or nothing that seekscope knows of.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::Result;
-use seekscope_settings::{KnobEntry, Route};
+use seekscope_settings::{Applier, KnobEntry, Route};
 use seekscope_tune::space::{ChangeCost, Configuration};
 
+use super::definition::Definition;
 use super::local_arena::{LocalArena, StartOptions};
 use super::measurement::Load;
-use super::server_arena::ServerArena;
+use super::server_arena::{self, ServerArena};
 use crate::bench::{Stage, Target};
 use crate::progress::Progress;
 
@@ -32,8 +34,8 @@ pub struct Arena<'a> {
 pub enum Place<'a> {
     Local(Box<LocalArena<'a>>),
     Server(Box<ServerArena>),
-    /// Only a command with knobs in its environment.
-    Nowhere,
+    /// Only a command, with knobs in its environment or set by commands.
+    Nowhere(Option<Box<Applier>>),
 }
 
 impl Place<'_> {
@@ -42,7 +44,33 @@ impl Place<'_> {
         match self {
             Self::Local(local) => local.target(),
             Self::Server(server) => Some(server.target()),
-            Self::Nowhere => None,
+            Self::Nowhere(_) => None,
+        }
+    }
+
+    /// Writes down what everything is set to, and puts back what an earlier part of the session left
+    /// changed; loads the data of somebody's server.
+    pub async fn make_ready(
+        &mut self,
+        stage: &mut Stage,
+        load: &Load,
+        entries: &[KnobEntry],
+        definition: &Definition,
+        earlier: Option<&Path>,
+    ) -> Result<()> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Server(server) => {
+                server
+                    .make_ready(stage, load, entries, definition, earlier)
+                    .await
+            }
+            Self::Nowhere(applier) => {
+                let means = server_arena::means_alone();
+                let begun = server_arena::begin(stage, entries, means, earlier).await?;
+                *applier = Some(Box::new(begun));
+                Ok(())
+            }
         }
     }
 }
@@ -63,7 +91,8 @@ impl Arena<'_> {
                 local.prepare(stage, load, &options, &of_data).await?
             }
             Place::Server(server) => server.prepare(stage, load, values).await?,
-            Place::Nowhere => Ok(()),
+            Place::Nowhere(None) => Ok(()),
+            Place::Nowhere(Some(applier)) => server_arena::set(stage, applier, values).await?.fit,
         };
         if let Err(unfit) = ready {
             return Ok(Err(unfit));
@@ -103,7 +132,10 @@ impl Arena<'_> {
         match self.place {
             Place::Local(local) => local.close().await.map(|()| None),
             Place::Server(server) => server.put_back(progress).await,
-            Place::Nowhere => Ok(None),
+            Place::Nowhere(None) => Ok(None),
+            Place::Nowhere(Some(mut applier)) => {
+                Ok(server_arena::put_back(progress, &mut applier).await)
+            }
         }
     }
 }

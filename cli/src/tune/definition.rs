@@ -17,6 +17,12 @@ use crate::exit::Usage;
 
 const FILE: &str = "tune.json";
 const SCHEMA: &str = "seekscope/tune-session/1";
+/// In a command they may stand beside a password.
+const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "credential"];
+/// In place of such a command.
+const HIDDEN: &str = "...";
+/// What messages call it.
+const URI: &str = "the connection string";
 /// Ours is a few thousand bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -71,11 +77,11 @@ impl Definition {
         let (mut kept, mut secret) = (self.clone(), Vec::new());
         for (name, text) in kept.texts() {
             let Some(text) = text else { continue };
-            let redacted = redact_text(text, &uri);
-            if redacted != *text {
+            let without = without_secrets(name, text, &uri);
+            if without != *text {
                 secret.push(name.to_string());
             }
-            *text = redacted;
+            *text = without;
         }
         kept.secret = secret;
         let text = serde_json::to_string_pretty(&kept).context("cannot write the session down")?;
@@ -101,13 +107,20 @@ impl Definition {
         Ok(definition)
     }
 
+    /// With the connection string from the command line if it holds secrets: what puts settings back needs
+    /// nothing else.
+    pub fn with_uri(mut self, given: Option<&str>) -> Result<Self> {
+        self.secret.retain(|name| name == URI);
+        self.with_secrets([given, None, None, None])
+    }
+
     /// Takes from the command line what was not kept because it holds secrets.
     pub fn with_secrets(mut self, given: [Option<&str>; TEXTS]) -> Result<Self> {
         let uri = given[0].unwrap_or_default();
         let secret = std::mem::take(&mut self.secret);
         for ((name, kept), given) in self.texts().into_iter().zip(given) {
             match (kept, given) {
-                (Some(text), Some(given)) if redact_text(given, uri) == *text => {
+                (Some(text), Some(given)) if without_secrets(name, given, uri) == *text => {
                     *text = given.into();
                 }
                 (text, Some(_)) => {
@@ -132,7 +145,7 @@ impl Definition {
     /// Texts in which secrets may stand.
     fn texts(&mut self) -> [(&'static str, &mut Option<String>); TEXTS] {
         [
-            ("the connection string", &mut self.target),
+            (URI, &mut self.target),
             ("--command", &mut self.measured.command),
             ("--prepare", &mut self.measured.prepare),
             ("--restart-command", &mut self.restart_command),
@@ -147,6 +160,17 @@ impl Definition {
     /// The knobs, read back.
     pub fn knob_file(&self) -> Result<KnobFile> {
         KnobFile::parse(&self.knobs).map_err(|error| Usage(error.to_string()).into())
+    }
+}
+
+/// A text as it is kept. A command with what may be a password in a form of its own is not kept at all.
+fn without_secrets(name: &str, text: &str, uri: &str) -> String {
+    let words = text.to_ascii_lowercase();
+    let is_suspect = SECRET_WORDS.iter().any(|word| words.contains(word))
+        || words.split_whitespace().any(|word| word.starts_with("-p"));
+    match is_suspect && name != URI {
+        true => HIDDEN.into(),
+        false => redact_text(text, uri),
     }
 }
 

@@ -10,13 +10,14 @@ use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
 use seekscope_server::{ServerBinary, ServerKind};
 use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
 use seekscope_settings::{
-    Catalogue, HostFiles, KnobEntry, KnobFile, ServerProgram, ServerReplies, Unlocked,
+    Catalogue, HostFiles, KnobEntry, KnobFile, Route, ServerProgram, ServerReplies, Unlocked,
 };
 use seekscope_tune::session::Preset;
 use seekscope_tune::space::{Configuration, Range, Space};
 
 use super::arena::Place;
 use super::local_arena::start_args;
+use super::measurement::Load;
 use crate::args::{TuneKnobArgs, TuneLocalArgs, TuneSessionArgs};
 use crate::bench::{Stage, Target};
 use crate::environment::Environment;
@@ -52,6 +53,7 @@ impl Choice {
 pub async fn choose(
     args: &TuneSessionArgs,
     place: &Place<'_>,
+    load: &Load,
     stage: &Stage,
     environment: &Environment,
 ) -> Result<Choice> {
@@ -64,7 +66,8 @@ pub async fn choose(
         reload: args.knobs.reload,
     };
     let found = found(&file, &whose, unlocked, args.knobs.host, &args.local);
-    let found = stage.interruption.or(found).await?;
+    let mut found = stage.interruption.or(found).await?;
+    leave_out_unreached(&mut found, &whose, load);
     let chosen = found
         .choose(&names)
         .map_err(|error| Usage(error.to_string()))?;
@@ -91,6 +94,29 @@ pub async fn choose(
         left_out: chosen.left_out,
         configured: found.configured,
     })
+}
+
+/// Takes out knobs that would be tuned and never set.
+fn leave_out_unreached(found: &mut Discovered, whose: &Whose<'_>, load: &Load) {
+    let why = |route: &Route| match (route, whose, load) {
+        (Route::Environment { .. }, _, Load::Workload(_)) => {
+            Some("it is a variable for --command, and a workload is run")
+        }
+        (
+            Route::Option { .. } | Route::File { .. } | Route::Command { .. },
+            Whose::Ours { .. },
+            _,
+        ) => Some("a private server is given start options alone"),
+        _ => None,
+    };
+    let Discovered {
+        entries, left_out, ..
+    } = found;
+    entries.retain(|entry| {
+        let why = why(&entry.set);
+        left_out.extend(why.map(|why| (entry.knob.name.clone(), why.to_string())));
+        why.is_none()
+    });
 }
 
 /// All that the catalogue has for a server, also what a session would have to unlock.

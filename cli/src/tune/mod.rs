@@ -199,28 +199,7 @@ async fn whole(
     earlier: Option<Earlier>,
     record: &mut TuneRecord,
 ) -> Result<()> {
-    let local = earlier
-        .as_ref()
-        .map_or(&args.local, |e| &e.definition.local);
-    let target = match &earlier {
-        Some(earlier) => earlier.definition.target.clone(),
-        None => args.target.clone(),
-    };
-    let fresh = earlier.as_ref().map_or(args.measured.fresh_data, |e| {
-        e.definition.measured.fresh_data
-    });
-    let mut place = match target.as_deref() {
-        Some(LOCAL) => {
-            let local = LocalArena::start(stage, local, fresh, environment).await?;
-            Place::Local(Box::new(local))
-        }
-        Some(uri) => {
-            let locks = server_arena::lock_folder(&environment.lease_folder)?;
-            let server = ServerArena::connect(stage, uri, args, fresh, &locks).await?;
-            Place::Server(Box::new(server))
-        }
-        None => Place::Nowhere,
-    };
+    let mut place = find_place(args, environment, stage, earlier.as_ref()).await?;
     if let Some(target) = place.target() {
         stage.note_target(target)?;
     }
@@ -230,22 +209,24 @@ async fn whole(
             (earlier.definition, earlier.trials, took)
         }
         None => {
-            let choice = knobs::choose(args, &place, stage, environment).await?;
+            let choice = knobs::choose(args, &place, &asked.load, stage, environment).await?;
             let definition = define(args, choice, asked.metric.goal);
             (definition, Vec::new(), Duration::ZERO)
         }
     };
+    let session = TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?;
     let entries = definition.knob_file()?.knobs;
     fill(record, &definition, &asked, &entries);
     definition.save(stage.session.directory.path())?;
-    if let Place::Server(server) = &mut place {
-        let earlier = args.resume.as_deref();
-        server
-            .make_ready(stage, &asked.load, &entries, &definition, earlier)
-            .await?;
-    }
+    // `tune show` of a session under way, or killed, names what it measures.
+    stage.session.document.tune = Some(record.clone());
+    stage.session.save()?;
+    let resumed = args.resume.as_deref();
+    place
+        .make_ready(stage, &asked.load, &entries, &definition, resumed)
+        .await?;
     let mut tuner = Tuner {
-        session: TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?,
+        session,
         telling: Telling {
             figure: asked.metric.figure.clone(),
             budget: definition.plan.budget,
@@ -264,13 +245,49 @@ async fn whole(
         earlier: took,
         began: Instant::now(),
     };
-    for trial in trials {
-        let trial = tuner.session.record(trial);
-        tuner.journal.append(trial)?;
-    }
-    // Whoever resumes has put right what made the baseline fail.
-    tuner.session.retry();
-    let worked = tuner.work(stage).await;
+    // From here on a line for each trial says it all.
+    stage.progress = stage.progress.without_step_lines();
+    let worked = match tuner.take(trials) {
+        Ok(()) => tuner.work(stage).await,
+        taken => taken,
+    };
+    finish(tuner, stage, &definition, record, worked).await
+}
+
+/// Where trials happen: where those of the earlier session did, if there is one.
+async fn find_place<'a>(
+    args: &TuneSessionArgs,
+    environment: &'a Environment,
+    stage: &Stage,
+    earlier: Option<&Earlier>,
+) -> Result<Place<'a>> {
+    let (target, local, measured) = match earlier.map(|earlier| &earlier.definition) {
+        Some(was) => (&was.target, &was.local, &was.measured),
+        None => (&args.target, &args.local, &args.measured),
+    };
+    let fresh = measured.fresh_data;
+    Ok(match target.as_deref() {
+        Some(LOCAL) => {
+            let local = LocalArena::start(stage, local, fresh, environment).await?;
+            Place::Local(Box::new(local))
+        }
+        Some(uri) => {
+            let locks = server_arena::lock_folder(&environment.lease_folder)?;
+            let server = ServerArena::connect(stage, uri, args, fresh, &locks).await?;
+            Place::Server(Box::new(server))
+        }
+        None => Place::Nowhere(None),
+    })
+}
+
+/// Draws the conclusion and, whatever happened, puts back what was changed.
+async fn finish(
+    mut tuner: Tuner<'_>,
+    stage: &Stage,
+    definition: &Definition,
+    record: &mut TuneRecord,
+    worked: Result<()>,
+) -> Result<()> {
     tuner.session.conclude(record);
     record.exports = exports(
         &tuner.arena.entries,
@@ -280,9 +297,14 @@ async fn whole(
     );
     record.ledger.think_s = tuner.ledger.think_s;
     record.ledger.total_s = tuner.elapsed().as_secs_f64();
-    // Whatever happened: what was changed is put back.
-    record.restored = tuner.arena.close(stage.progress).await?;
-    worked
+    match tuner.arena.close(stage.progress).await {
+        Ok(restored) => {
+            record.restored = restored;
+            worked
+        }
+        // What went wrong first is the cause.
+        Err(error) => worked.and(Err(error)),
+    }
 }
 
 /// The session as it is kept.

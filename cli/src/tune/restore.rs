@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_settings::Applier;
+use seekscope_settings::{Applier, TunerLock};
 
 use super::LOCAL;
 use super::definition::Definition;
@@ -18,27 +18,25 @@ use crate::progress::Progress;
 /// Runs it. Once begun it is not interrupted by the first signal: half put back helps nobody.
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
-    let definition = Definition::read(run)?.with_secrets([
-        args.target.as_deref(),
-        args.measured.command.as_deref(),
-        args.measured.prepare.as_deref(),
-        args.knobs.restart_command.as_deref(),
-    ])?;
-    let uri = match definition.target.as_deref() {
-        None | Some(LOCAL) => {
+    let definition = Definition::read(run)?.with_uri(args.target.as_deref())?;
+    let (means, _lock) = match definition.target.as_deref() {
+        Some(LOCAL) => {
             return output::print(
                 "Nothing to put back: the session changed no server of anybody's.\n",
             );
         }
-        Some(uri) => uri,
+        None => (server_arena::means_alone(), None),
+        Some(uri) => {
+            let target = {
+                let _step = progress.step("connecting");
+                Target::connect(uri, "", None).await?
+            };
+            let locks = server_arena::lock_folder(&environment.lease_folder)?;
+            let lock = TunerLock::server(&locks, target.server()?.addresses())?;
+            // How to restart it stands with the originals.
+            (means(&target, None)?, Some(lock))
+        }
     };
-    let target = {
-        let _step = progress.step("connecting");
-        Target::connect(uri, "", None).await?
-    };
-    let locks = server_arena::lock_folder(&environment.lease_folder)?;
-    let _lock = seekscope_settings::TunerLock::server(&locks, target.server()?.addresses())?;
-    let means = means(&target, definition.restart())?;
     let Some(mut applier) = Applier::resume(run, means)? else {
         let why = "holds no originals: the session had not changed anything";
         return Err(Usage(format!("{} {why}", run.display())).into());

@@ -78,11 +78,7 @@ impl ServerArena {
         earlier: Option<&Path>,
     ) -> Result<()> {
         let means = means(&self.target, definition.restart())?;
-        if let Some(earlier) = earlier {
-            put_back_earlier(stage.progress, earlier, means.clone()).await?;
-        }
-        let folder = stage.session.directory.path();
-        self.applier = Some(Applier::begin(entries, means, folder)?);
+        self.applier = Some(begin(stage, entries, means, earlier).await?);
         match load {
             Load::Workload(_) if !self.fresh_data => self.load(stage, load).await,
             _ => Ok(()),
@@ -109,26 +105,12 @@ impl ServerArena {
         let Some(applier) = self.applier.as_mut() else {
             return Ok(Ok(()));
         };
-        let applied = async { Ok(applier.apply(values).await) };
-        match stage.interruption.or(applied).await? {
-            Ok(applied) if applied.restarted => self.target.refresh().await?,
-            Ok(_) => {}
-            // Nothing can be measured or put back while it is gone.
-            Err(
-                error @ (ApplyError::DidNotComeBack {
-                    put_back: false, ..
-                }
-                | ApplyError::Server(_)),
-            ) => {
-                return Err(error.into());
-            }
-            Err(error) => {
-                let unfit = Unfit(error.to_string());
-                if matches!(error, ApplyError::DidNotComeBack { .. }) {
-                    self.target.refresh().await?;
-                }
-                return Ok(Err(unfit));
-            }
+        let set = set(stage, applier, values).await?;
+        if set.restarted {
+            self.target.refresh().await?;
+        }
+        if let Err(unfit) = set.fit {
+            return Ok(Err(unfit));
         }
         if self.fresh_data {
             self.load(stage, load).await?;
@@ -145,6 +127,49 @@ impl ServerArena {
         drop(self.locks);
         Ok(restored)
     }
+}
+
+/// How the setting of a configuration ended.
+pub struct Set {
+    pub fit: Result<(), Unfit>,
+    /// The server is another process now.
+    pub restarted: bool,
+}
+
+/// Sets it and reads it back. An error only where nothing can be measured or put back.
+pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -> Result<Set> {
+    let applied = async { Ok(applier.apply(values).await) };
+    match stage.interruption.or(applied).await? {
+        Ok(applied) => Ok(Set {
+            fit: Ok(()),
+            restarted: applied.restarted,
+        }),
+        Err(
+            error @ (ApplyError::DidNotComeBack {
+                put_back: false, ..
+            }
+            | ApplyError::Server(_)
+            | ApplyError::Originals(_)),
+        ) => Err(error.into()),
+        Err(error) => Ok(Set {
+            restarted: matches!(error, ApplyError::DidNotComeBack { .. }),
+            fit: Err(Unfit(error.to_string())),
+        }),
+    }
+}
+
+/// Writes the originals into the run's folder, once what `earlier` left changed is put back.
+pub async fn begin(
+    stage: &Stage,
+    entries: &[KnobEntry],
+    means: Means,
+    earlier: Option<&Path>,
+) -> Result<Applier> {
+    if let Some(earlier) = earlier {
+        put_back_earlier(stage.progress, earlier, means.clone()).await?;
+    }
+    let folder = stage.session.directory.path();
+    Ok(Applier::begin(entries, means, folder)?)
 }
 
 fn refuse_if_busy(traffic: &Traffic) -> Result<()> {
@@ -173,6 +198,14 @@ pub fn means(target: &Target, restart: Option<Restart>) -> Result<Means> {
     })
 }
 
+/// With what settings are set where there is no server that could be asked.
+pub fn means_alone() -> Means {
+    Means {
+        script_limit: SCRIPT_LIMIT,
+        ..Means::default()
+    }
+}
+
 /// How the server takes what its configuration file says.
 pub fn restart(config_file: Option<&PathBuf>, command: Option<&String>) -> Option<Restart> {
     Some(Restart {
@@ -196,6 +229,9 @@ pub async fn put_back(progress: Progress, applier: &mut Applier) -> Option<bool>
             Ok(()) => progress.say(format!("  {knob}: as it was")),
             Err(why) => progress.say(format!("  {knob}: NOT put back: {why}")),
         }
+    }
+    if let Some(why) = &restored.not_noted {
+        progress.say(format!("  That could not be written down: {why}"));
     }
     Some(restored.is_complete())
 }

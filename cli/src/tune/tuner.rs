@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use seekscope_run::TrialJournal;
 use seekscope_run::tune::{TrialStatus, TuneLedger, TuneTrial};
+use seekscope_server::redact_text;
 use seekscope_tune::session::{Next, Request, Session};
 
 use super::arena::{Arena, Unfit};
@@ -41,7 +42,10 @@ impl Tuner<'_> {
             let next = self.session.next(self.elapsed());
             self.ledger.think_s += thinking.elapsed().as_secs_f64();
             let Next::Run(request) = next else { break };
-            let trial = self.trial(stage, &request).await?;
+            let mut trial = self.trial(stage, &request).await?;
+            // Commands and servers quote what they were given.
+            let uri = self.arena.target().map_or("", |target| &target.uri);
+            trial.reason = redact_text(&trial.reason, uri);
             let thinking = Instant::now();
             let trial = self.session.record(trial).clone();
             self.ledger.think_s += thinking.elapsed().as_secs_f64();
@@ -56,6 +60,17 @@ impl Tuner<'_> {
             }
             Some(stopped) => Err(anyhow::anyhow!("{stopped}")),
         }
+    }
+
+    /// Takes over what an interrupted session had measured.
+    pub fn take(&mut self, trials: Vec<TuneTrial>) -> Result<()> {
+        for trial in trials {
+            let trial = self.session.record(trial);
+            self.journal.append(trial)?;
+        }
+        // What stopped it has been put right, or stops it again.
+        self.session.retry();
+        Ok(())
     }
 
     /// All its parts together.

@@ -48,3 +48,8 @@ mod support;
 mod trace_files;
 mod trace_record;
 mod trace_report;
+mod tune;
+mod tune_accidents;
+mod tune_commands;
+mod tune_restarts;
+mod tune_servers;
