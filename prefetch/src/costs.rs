@@ -23,6 +23,9 @@ const DEPTH: u32 = 4;
 const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
+/// Requests that take longer are an arm's or a throttle's, which serve no more of them for being asked
+/// several at a time; trying that would take as long as reading much of the file.
+const SLOW_NS: f64 = 3e6;
 const TRIAL_TIME: Duration = Duration::from_millis(250);
 /// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
 /// serve in slices of 100 ms.
@@ -86,6 +89,14 @@ impl DiskCosts {
     ) -> io::Result<(Self, Vec<Place>)> {
         let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
         let alone = Trial::of(make_reader, single, 1)?;
+        if let Some(alone_ns) = alone.ns_per_read.filter(|&ns| ns >= SLOW_NS) {
+            let slow = Self {
+                request_ns: alone_ns,
+                bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
+                depth: DEPTH,
+            };
+            return Ok((slow, alone.ours));
+        }
         let together = Trial::of(
             make_reader,
             &rest[..TRIAL_READS.min(rest.len())],
