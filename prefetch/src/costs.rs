@@ -23,6 +23,11 @@ const DEPTH: u32 = 4;
 const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
+/// Requests that take longer are an arm's or a throttle's, which serve no more of them for being asked
+/// several at a time; trying that would take as long as reading much of the file.
+const SLOW_NS: f64 = 3e6;
+/// One that is served and one that waits: the server's own reads wait behind them.
+const SLOW_DEPTH: u32 = 2;
 const TRIAL_TIME: Duration = Duration::from_millis(250);
 /// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
 /// serve in slices of 100 ms.
@@ -86,6 +91,14 @@ impl DiskCosts {
     ) -> io::Result<(Self, Vec<Place>)> {
         let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
         let alone = Trial::of(make_reader, single, 1)?;
+        if let Some(alone_ns) = alone.ns_per_read.filter(|&ns| ns >= SLOW_NS) {
+            let slow = Self {
+                request_ns: alone_ns,
+                bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
+                depth: SLOW_DEPTH,
+            };
+            return Ok((slow, alone.ours));
+        }
         let together = Trial::of(
             make_reader,
             &rest[..TRIAL_READS.min(rest.len())],
@@ -151,7 +164,9 @@ impl Trial {
             io::Result::Ok(all)
         })?;
         let elapsed_ns = started.elapsed().as_nanos() as f64;
-        let enough = ours.len() >= TRIAL_READS_MIN;
+        // A disk that serves no more in all that time is known to be slow.
+        let slow = started.elapsed() >= TRIAL_TIME && ours.len() > 1;
+        let enough = ours.len() >= TRIAL_READS_MIN || slow;
         Ok(Self {
             ns_per_read: enough.then(|| elapsed_ns / ours.len() as f64),
             ours,
