@@ -9,7 +9,7 @@ use seekscope_disk::mongoperf::MongoperfError;
 use seekscope_layout::LayoutError;
 use seekscope_reorder::ReorderError;
 use seekscope_server::{LocalServerError, ServerError, SlowDiskError};
-use seekscope_settings::lock::LockError;
+use seekscope_settings::{ApplyError, LockError};
 use seekscope_trace::TraceError;
 use seekscope_workload::WorkloadError;
 use seekscope_workload::ycsb::YcsbError;
@@ -88,6 +88,10 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || cause.is::<CqlError>()
         || cause.is::<Elsewhere>()
         || matches!(cause.downcast_ref(), Some(LockError::Held { .. }))
+        || matches!(
+            cause.downcast_ref(),
+            Some(ApplyError::Server(_) | ApplyError::DidNotComeBack { .. })
+        )
         || cause.is::<LocalServerError>()
         || cause.downcast_ref().is_some_and(is_refusal)
     {

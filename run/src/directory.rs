@@ -70,6 +70,18 @@ impl RunDirectory {
 
     /// Opens a run. If it crashed before its records became Parquet files, they do so now.
     pub fn open(path: &Path) -> Result<(Self, RunDocument), RunError> {
+        let document = Self::read_document(path)?;
+        let directory = Self {
+            path: path.canonicalize().map_err(RunError::io("resolve", path))?,
+            started: document.started,
+            _lock: lock(path)?,
+        };
+        directory.finish_records()?;
+        Ok((directory, document))
+    }
+
+    /// What a run is so far, also while another process works on it.
+    pub fn read_document(path: &Path) -> Result<RunDocument, RunError> {
         let file = path.join(DOCUMENT);
         let text = match fs::read_to_string(&file) {
             Err(e)
@@ -90,15 +102,7 @@ impl RunDirectory {
             Some(Ok(_)) => return Err(RunError::TooNew { path: file, found }),
             _ => return Err(RunError::NotARun { path: path.into() }),
         }
-        let document: RunDocument =
-            serde_json::from_value(value).map_err(RunError::damaged(&file))?;
-        let directory = Self {
-            path: path.canonicalize().map_err(RunError::io("resolve", path))?,
-            started: document.started,
-            _lock: lock(path)?,
-        };
-        directory.finish_records()?;
-        Ok((directory, document))
+        serde_json::from_value(value).map_err(RunError::damaged(&file))
     }
 
     /// Where it is.

@@ -324,7 +324,8 @@ fn value_of(entry: &KnobEntry, text: &str) -> KnobValue {
 
 /// The best setting of an earlier session, as far as its knobs are tuned now.
 fn earlier_best(run: &Path, entries: &[KnobEntry]) -> Result<Preset> {
-    let (_, document) = RunDirectory::open(run)?;
+    let document = RunDirectory::read_document(run)
+        .map_err(|error| Usage(format!("--begin-with: {error}")))?;
     let Some(record) = document.tune else {
         return Err(Usage(format!("--begin-with {}: no tuning session", run.display())).into());
     };

@@ -393,9 +393,15 @@ fn end(
     stage.session.document.tune = Some(record);
     stage.session.end(outcome, reason)?;
     results::show(&mut stage.session, &args.output, stage.progress)?;
-    worked?;
-    match restored {
-        Some(false) => Err(restore::not_restored(stage.session.directory.path())),
-        _ => Ok(()),
+    if restored != Some(false) {
+        return worked;
+    }
+    let not_restored = restore::not_restored(stage.session.directory.path());
+    match worked {
+        Ok(()) => Err(not_restored),
+        Err(error) => {
+            stage.progress.say(not_restored.to_string());
+            Err(error)
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! What a session's records say: by `tune` at its end, by `tune show` and `report` later.
 
+use std::path::Path;
+
 use anyhow::Result;
 use seekscope_report::tune::{html, summary, terminal};
-use seekscope_run::RunDirectory;
 use seekscope_run::tune::TuneExports;
+use seekscope_run::{RunDirectory, RunDocument, RunError};
 
 use crate::args::{OutputArgs, TuneForm, TuneShowArgs};
 use crate::exit::Usage;
@@ -18,13 +20,7 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         session.save()?;
     }
     session.directory.save_report(&html(&session.document))?;
-    if args.json {
-        let run_dir = session.directory.path().display().to_string();
-        let document = output::run_document("seekscope/tune/1", &session.document, &run_dir);
-        output::print_json(&document)?;
-    } else {
-        output::print(&terminal(&session.document, progress.width()))?;
-    }
+    print(&session.document, session.directory.path(), args, progress)?;
     let report = session.directory.report_path();
     progress.say(format!("Report: {}", report.display()));
     Ok(())
@@ -32,9 +28,12 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
 
 /// `tune show`: of a session under way, or killed, what its journal says.
 pub fn show_run(args: &TuneShowArgs) -> Result<()> {
-    let (directory, mut document) = RunDirectory::open(&args.run)?;
+    let (directory, mut document) = match RunDirectory::open(&args.run) {
+        Err(RunError::InUse { .. }) => return show_under_way(args),
+        opened => opened?,
+    };
     let Some(record) = &mut document.tune else {
-        return Err(Usage(format!("{} is no tuning session", args.run.display())).into());
+        return Err(no_session(args));
     };
     if record.trials.is_empty() {
         record.trials = directory.read_trials()?;
@@ -48,6 +47,40 @@ pub fn show_run(args: &TuneShowArgs) -> Result<()> {
         &args.output,
         progress,
     )
+}
+
+/// Changes nothing: another process writes there.
+fn show_under_way(args: &TuneShowArgs) -> Result<()> {
+    let mut document = RunDirectory::read_document(&args.run)?;
+    let Some(record) = &mut document.tune else {
+        return Err(no_session(args));
+    };
+    if args.form.is_some() {
+        let why = "is under way: what it will recommend is not known";
+        return Err(Usage(format!("{} {why}", args.run.display())).into());
+    }
+    record.trials = RunDirectory::journalled_trials(&args.run)?.unwrap_or_default();
+    document.summary = summary(record);
+    document.outcome_reason = Some("the session is under way".into());
+    print(
+        &document,
+        &args.run,
+        &args.output,
+        Progress::new(args.output.quiet),
+    )
+}
+
+fn no_session(args: &TuneShowArgs) -> anyhow::Error {
+    Usage(format!("{} is no tuning session", args.run.display())).into()
+}
+
+fn print(document: &RunDocument, run: &Path, args: &OutputArgs, progress: Progress) -> Result<()> {
+    if args.json {
+        let run_dir = run.display().to_string();
+        let document = output::run_document("seekscope/tune/1", document, &run_dir);
+        return output::print_json(&document);
+    }
+    output::print(&terminal(document, progress.width()))
 }
 
 fn in_form(exports: &TuneExports, form: TuneForm) -> String {

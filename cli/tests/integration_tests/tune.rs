@@ -62,8 +62,13 @@ pub fn session(bench: &Bench, out: &str, more: &[&str]) -> Command {
 
 /// The trials of a run, also of one under way.
 pub fn trials(run: &Path) -> Vec<TuneTrial> {
-    let journal = || RunDirectory::open(run).ok()?.0.read_trials().ok();
-    journal().unwrap_or_default()
+    if let Ok(Some(trials)) = RunDirectory::journalled_trials(run) {
+        return trials;
+    }
+    match RunDirectory::open(run) {
+        Ok((directory, _)) => directory.read_trials().unwrap(),
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Waits until the run's trials are as wanted.

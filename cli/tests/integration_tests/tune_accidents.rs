@@ -10,6 +10,7 @@ use mongodb::bson::doc;
 use seekscope_run::tune::TrialPurpose;
 use seekscope_server::Server;
 
+use crate::schemas::assert_valid;
 use crate::support::{assert_fails, json, run_document, send, stderr, wait};
 use crate::tune::{count, trials, wait_for_trials};
 use crate::tune_servers::{ORIGINAL, Scripted};
@@ -33,6 +34,9 @@ fn ctrl_c_in_each_phase_puts_the_setting_back() {
             .unwrap();
         let run = scripted.bench.path(&out);
         wait_for_trials(&run, |trials| count(trials, purpose) >= after);
+        let shown = json(&mut scripted.bench.seekscope(&["tune", "show", &out]));
+        assert_valid("tune", &shown);
+        assert_eq!(shown["summary"]["metric"], "output", "{shown:#}");
         send(&child, libc::SIGINT);
         let status = wait(&mut child, Duration::from_secs(60));
         assert_eq!(status.code(), Some(130), "{out}");
@@ -105,7 +109,8 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
 #[test]
 fn a_load_that_fails_in_the_middle_puts_the_setting_back() {
     // From the seventh run on, whatever is set.
-    let scripted = Scripted::start("echo run >> runs.log; test $(wc -l < runs.log) -le 6");
+    let scripted =
+        Scripted::start("echo run >> runs.log; test $(wc -l < runs.log) -le 6 || exit 1");
     let output = scripted.session("run", &[]).output().unwrap();
     assert_fails(&output, 1, &["failed twice in a row"]);
     assert_eq!(scripted.value(), ORIGINAL);
@@ -137,7 +142,9 @@ fn a_setting_that_cannot_be_put_back_is_said() {
     let output = child_output(&mut child);
     assert!(matches!(output.0, Some(1 | 5)), "{output:?}");
     assert!(
-        output.1.contains("NOT put back") && output.1.contains("it was 2"),
+        ["NOT put back", "it was 2", "tune --restore"]
+            .iter()
+            .all(|words| output.1.contains(words)),
         "{}",
         output.1
     );
@@ -254,7 +261,12 @@ fn a_full_disk_ends_the_session_and_not_the_setting() {
     )
     .unwrap();
     let output = scripted.session("small/run", &[]).output().unwrap();
-    assert_fails(&output, 1, &["No space left"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("No space left") && said.contains("depth: as it was"),
+        "{said}"
+    );
     assert_eq!(scripted.value(), ORIGINAL);
     // There is room again: what was measured is there.
     std::fs::remove_file(disk.0.join("rest")).unwrap();

@@ -92,7 +92,7 @@ fn a_command_that_gives_no_figure_ends_the_session_after_two_runs() {
         ("echo '{\"rate\": 0}'", &["not a positive number"]),
         ("echo '{\"rate\": -3}'", &["not a positive number"]),
         ("echo disk is full >&2; exit 7", &["disk is full", "7"]),
-        ("kill -9 $$", &["signal"]),
+        ("kill -9 $$", &["137"]),
         ("sleep 100 & wait", &["1 s", "--command-limit"]),
         // Nobody reads so much; what came last counts, and that is no figure.
         ("head -c 20000000 /dev/zero; echo", &["no JSON"]),

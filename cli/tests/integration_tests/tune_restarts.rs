@@ -45,7 +45,7 @@ impl Restartable {
             r#"#!/bin/sh
 cd "$(dirname "$0")" || exit 1
 if test -e pid; then
-    kill "$(cat pid)" 2> /dev/null
+    kill -9 "$(cat pid)" 2> /dev/null
     while kill -0 "$(cat pid)" 2> /dev/null; do sleep 0.02; done
 fi
 cache=$(sed -n 's/^ *cacheMegabytes: *//p' mongod.conf)
@@ -83,7 +83,7 @@ awk -v t="$size" 'BEGIN { d = log(t / 100); print 1000 * exp(-0.2 * d * d) }'
     fn session(&self, out: &str) -> Command {
         let mut command = self.bench.seekscope(&["tune", &self.uri, "--out", out]);
         command.args(["--command", "sh load.sh", "--maximize"]);
-        command.args(["--knobs", "knobs.toml", "--trials", "4"]);
+        command.args(["--knobs", "knobs.toml", "--trials", "8"]);
         command.args(["--baseline-pairs", "1", "--pairs", "4"]);
         command.args(["--config-file", "mongod.conf"]);
         command.args(["--restart-command", "sh ./restart.sh"]);

@@ -1,6 +1,7 @@
 //! Trials of a tuning session.
 
 use std::fs::File;
+use std::path::Path;
 
 use super::RunDirectory;
 use super::spooled_table::{SpoolLines, SpooledTable};
@@ -45,11 +46,21 @@ impl RunDirectory {
     /// The trials so far, in order: of the journal while there is one, without a torn last line; else of
     /// `trials.parquet`.
     pub fn read_trials(&self) -> Result<Vec<TuneTrial>, RunError> {
-        let spool = self.path.join(TRIALS.spool);
-        if spool.exists() {
-            return read_json_lines(&spool).map_err(RunError::io("read", &spool));
+        match Self::journalled_trials(&self.path)? {
+            Some(trials) => Ok(trials),
+            None => TRIALS.rows(self),
         }
-        TRIALS.rows(self)
+    }
+
+    /// The trials of the journal, also while another process writes it; `None` if there is none, as before the
+    /// first trial and after the run's end.
+    pub fn journalled_trials(path: &Path) -> Result<Option<Vec<TuneTrial>>, RunError> {
+        let spool = path.join(TRIALS.spool);
+        if !spool.exists() {
+            return Ok(None);
+        }
+        let trials = read_json_lines(&spool).map_err(RunError::io("read", &spool))?;
+        Ok(Some(trials))
     }
 }
 
