@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_run::tune::KnobValue;
-use seekscope_server::Server;
+use seekscope_server::{Server, redact_text};
 use seekscope_tune::space::{ChangeCost, Configuration};
 
 pub use error::ApplyError;
@@ -117,7 +117,8 @@ impl Applier {
             let sha256 = Originals::save_config(folder, &text)?;
             originals.config = Some(ConfigOriginal {
                 path: restart.config_file.clone(),
-                command: restart.command.clone(),
+                // Whoever restores gives a command with secrets again.
+                command: redact_text(&restart.command, ""),
                 limit_s: restart.limit.as_secs(),
                 sha256,
             });
