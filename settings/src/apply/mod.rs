@@ -24,7 +24,6 @@ pub use restore::Restored;
 use crate::host_files::{self, HostFiles};
 use crate::knob_file::{KnobEntry, Route};
 use crate::lock::members;
-use crate::mongod_conf::{self, Setting};
 use crate::originals::{ConfigOriginal, Originals, OriginalsError, Target};
 use crate::script;
 
@@ -260,51 +259,6 @@ impl Applier {
         server.ok_or_else(|| no_means(knob, "there is no server to be asked"))
     }
 
-    /// Writes the configuration file and restarts, if that changes anything.
-    async fn apply_options(&mut self, wanted: &[(Target, KnobValue)]) -> Result<bool, ApplyError> {
-        let Some(original) = self.config_text.clone() else {
-            return Ok(false);
-        };
-        let settings: Vec<Setting> = wanted
-            .iter()
-            .filter(|(target, value)| !same(value, &target.baseline))
-            .filter_map(|(target, value)| setting(target, value))
-            .collect();
-        let Some(restart) = self.means.restart.clone() else {
-            return Ok(false);
-        };
-        let text = if settings.is_empty() {
-            original.clone()
-        } else {
-            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
-        };
-        if self.running_text.as_ref() == Some(&text) && restart.read_config()? == text {
-            return Ok(false);
-        }
-        match self.restart_with(&restart, &text).await? {
-            Ok(()) => Ok(true),
-            Err(why) => {
-                let put_back = self.restart_with(&restart, &original).await?.is_ok();
-                Err(ApplyError::DidNotComeBack { why, put_back })
-            }
-        }
-    }
-
-    /// Dropped half-way, it leaves a server of which nothing is known: the next call restarts it.
-    async fn restart_with(
-        &mut self,
-        restart: &Restart,
-        text: &str,
-    ) -> Result<Result<(), String>, ApplyError> {
-        self.running_text = None;
-        restart.write_config(text)?;
-        let restarted = self.restart(restart).await;
-        if restarted.is_ok() {
-            self.running_text = Some(text.into());
-        }
-        Ok(restarted)
-    }
-
     fn apply_file(&self, knob: &str, path: &str, value: &KnobValue) -> Result<(), ApplyError> {
         let host = self.means.host.as_ref();
         let host = host.ok_or_else(|| no_means(knob, "the host's files may not be set"))?;
@@ -418,16 +372,4 @@ fn target(entry: &KnobEntry, means: &Means) -> Result<Target, ApplyError> {
         baseline: knob.default.clone(),
         conditional: knob.when.is_some(),
     })
-}
-
-fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
-    match &target.set {
-        Route::Option { path, key, suffix } => Some(Setting {
-            path: path.clone(),
-            key: key.clone(),
-            suffix: suffix.clone(),
-            value: value.clone(),
-        }),
-        _ => None,
-    }
 }

@@ -3,11 +3,15 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::doc;
+use seekscope_run::tune::KnobValue;
 use seekscope_server::Server;
 
-use super::{Applier, ApplyError, Restart};
+use super::{Applier, ApplyError, Restart, same};
 use crate::discovery::value_of;
-use crate::{mongod_conf, script};
+use crate::knob_file::Route;
+use crate::mongod_conf::{self, Setting};
+use crate::originals::Target;
+use crate::script;
 
 const PAUSE: Duration = Duration::from_millis(200);
 /// Two readings of one process's age agree within this.
@@ -68,9 +72,57 @@ impl Process {
 }
 
 impl Applier {
+    /// Writes the configuration file and restarts, if that changes anything.
+    pub(super) async fn apply_options(
+        &mut self,
+        wanted: &[(Target, KnobValue)],
+    ) -> Result<bool, ApplyError> {
+        let Some(original) = self.config_text.clone() else {
+            return Ok(false);
+        };
+        let settings: Vec<Setting> = wanted
+            .iter()
+            .filter(|(target, value)| !same(value, &target.baseline))
+            .filter_map(|(target, value)| setting(target, value))
+            .collect();
+        let Some(restart) = self.means.restart.clone() else {
+            return Ok(false);
+        };
+        let text = if settings.is_empty() {
+            original.clone()
+        } else {
+            mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
+        };
+        if self.running_text.as_ref() == Some(&text) && restart.read_config()? == text {
+            return Ok(false);
+        }
+        match self.restart_with(&restart, &text).await? {
+            Ok(()) => Ok(true),
+            Err(why) => {
+                let put_back = self.restart_with(&restart, &original).await?.is_ok();
+                Err(ApplyError::DidNotComeBack { why, put_back })
+            }
+        }
+    }
+
+    /// Dropped half-way, it leaves a server of which nothing is known: the next call restarts it.
+    async fn restart_with(
+        &mut self,
+        restart: &Restart,
+        text: &str,
+    ) -> Result<Result<(), String>, ApplyError> {
+        self.running_text = None;
+        restart.write_config(text)?;
+        let restarted = self.restart(restart).await;
+        if restarted.is_ok() {
+            self.running_text = Some(text.into());
+        }
+        Ok(restarted)
+    }
+
     /// Runs the restart command and waits until another process than before answers. Without a server
     /// that can be asked, the command's word must do.
-    pub(super) async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
+    async fn restart(&mut self, restart: &Restart) -> Result<(), String> {
         let before = match &self.means.server {
             Some(server) => Some(Process::of(server).await),
             None => None,
@@ -98,5 +150,17 @@ impl Applier {
             }
             tokio::time::sleep(PAUSE).await;
         }
+    }
+}
+
+fn setting(target: &Target, value: &KnobValue) -> Option<Setting> {
+    match &target.set {
+        Route::Option { path, key, suffix } => Some(Setting {
+            path: path.clone(),
+            key: key.clone(),
+            suffix: suffix.clone(),
+            value: value.clone(),
+        }),
+        _ => None,
     }
 }
