@@ -10,14 +10,10 @@ use std::time::{Duration, Instant};
 use seekscope_run::DeviceModel;
 
 use crate::stretch_reader::StretchReader;
-use crate::sweep::{Joining, Place, Stretch};
+use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
 
-/// Longer stretches hold up what the server reads meanwhile.
-const STRETCH_BYTES: u64 = 2 << 20;
-/// Disks with a break-even beyond this are read as streams where all is wanted.
-const STREAM_GAP_BYTES: u64 = 512 << 10;
-/// Of a stream, bytes in one go.
-pub(crate) const STREAM_BYTES: u64 = 32 << 20;
+/// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
+const STRETCH_CALLS: u64 = 2;
 const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
 /// Where nothing is known.
@@ -27,9 +23,18 @@ const DEPTH: u32 = 4;
 const TRIAL_READS: usize = 24;
 const TRIAL_READS_MIN: usize = 8;
 const TRIAL_DEPTH: usize = 8;
+/// Requests that take longer are an arm's or a throttle's, which serve no more of them for being asked
+/// several at a time; trying that would take as long as reading much of the file.
+const SLOW_NS: f64 = 3e6;
+/// One that is served and one that waits: the server's own reads wait behind them.
+const SLOW_DEPTH: u32 = 2;
 const TRIAL_TIME: Duration = Duration::from_millis(250);
-/// How much is read in one go for the estimate of bytes per second.
+/// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
+/// serve in slices of 100 ms.
 const TRIAL_BYTES: u64 = 4 << 20;
+const STREAM_TIME: Duration = Duration::from_millis(160);
+/// Gaps that are read through meanwhile.
+const STREAM_GAP_BYTES: u64 = 1 << 20;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -60,26 +65,23 @@ impl DiskCosts {
         })
     }
 
-    /// Gaps up to the break-even of one more request and reading through.
+    /// Gaps up to the break-even of one more request and reading through; stretches of two requests of
+    /// `request_bytes`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "positive, and the cast saturates"
     )]
-    pub fn joining(&self) -> Joining {
+    pub fn joining(&self, request_bytes: u64) -> Joining {
         let gap_bytes = self.request_ns / 1e9 * self.bytes_per_s;
         Joining {
             gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
-            stretch_bytes: STRETCH_BYTES,
+            stretch_bytes: request_bytes * STRETCH_CALLS,
         }
     }
 
-    /// Requests are so dear that a file that is wanted as a whole is best read as a stream.
-    pub fn favours_streams(&self) -> bool {
-        self.joining().gap_bytes >= STREAM_GAP_BYTES
-    }
-
     /// From reading `leaves`, those the scan needs first, one after the other and then several at a
-    /// time, and one stretch from the first on. What is in memory already costs and tells nothing.
+    /// time, and what of them is ours now. What is in memory already costs and tells nothing.
+    /// `bytes_per_s` is a guess that [`measure_stream`] may replace.
     ///
     /// # Errors
     /// Of the file.
@@ -89,6 +91,14 @@ impl DiskCosts {
     ) -> io::Result<(Self, Vec<Place>)> {
         let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
         let alone = Trial::of(make_reader, single, 1)?;
+        if let Some(alone_ns) = alone.ns_per_read.filter(|&ns| ns >= SLOW_NS) {
+            let slow = Self {
+                request_ns: alone_ns,
+                bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
+                depth: SLOW_DEPTH,
+            };
+            return Ok((slow, alone.ours));
+        }
         let together = Trial::of(
             make_reader,
             &rest[..TRIAL_READS.min(rest.len())],
@@ -100,10 +110,9 @@ impl DiskCosts {
             return Ok((Self::unknown(), ours));
         };
         let gain = (alone_ns / together_ns.max(1.0)).ceil();
-        let bytes_per_s = stream_rate(&mut make_reader(), leaves)?;
         let costs = Self {
             request_ns: alone_ns.min(together_ns),
-            bytes_per_s: bytes_per_s.unwrap_or(GAP_BYTES as f64 / alone_ns * 1e9),
+            bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
             depth: (2..DEPTH_MAX)
                 .find(|d| f64::from(*d) >= gain)
                 .unwrap_or(DEPTH_MAX),
@@ -155,7 +164,9 @@ impl Trial {
             io::Result::Ok(all)
         })?;
         let elapsed_ns = started.elapsed().as_nanos() as f64;
-        let enough = ours.len() >= TRIAL_READS_MIN;
+        // A disk that serves no more in all that time is known to be slow.
+        let slow = started.elapsed() >= TRIAL_TIME && ours.len() > 1;
+        let enough = ours.len() >= TRIAL_READS_MIN || slow;
         Ok(Self {
             ns_per_read: enough.then(|| elapsed_ns / ours.len() as f64),
             ours,
@@ -163,8 +174,60 @@ impl Trial {
     }
 }
 
-/// Bytes per second of one long read where no leaf was tried; all of it is given back.
-fn stream_rate(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
+/// What [`measure_stream`] read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamTrial {
+    /// `None` where too little was read in long stretches.
+    pub bytes_per_s: Option<f64>,
+    pub stretches: u64,
+    pub leaves: u64,
+    pub bytes: u64,
+    pub bridged_bytes: u64,
+}
+
+/// Begins with what is to be read ahead, in long stretches, for a moment, and then for as long as
+/// `goes_on` says.
+///
+/// # Errors
+/// Of the file.
+pub fn measure_stream(
+    sweep: &mut Sweep,
+    reader: &mut StretchReader,
+    request_bytes: u64,
+    goes_on: &dyn Fn() -> bool,
+) -> io::Result<StreamTrial> {
+    let joining = Joining {
+        gap_bytes: STREAM_GAP_BYTES,
+        stretch_bytes: request_bytes * STRETCH_CALLS,
+    };
+    let started = Instant::now();
+    let mut trial = StreamTrial::default();
+    while started.elapsed() < STREAM_TIME || goes_on() {
+        let Next::Read(stretch) = sweep.next(joining) else {
+            break;
+        };
+        let read = reader.read(&stretch);
+        let read = read.inspect_err(|_| sweep.failed(&stretch))?;
+        sweep.done(&stretch, &read.ours);
+        if read.bytes > 0 {
+            trial.stretches += 1;
+            trial.leaves += stretch.leaves.len() as u64;
+            trial.bytes += read.bytes;
+            trial.bridged_bytes += read.bridged_bytes;
+        }
+    }
+    let elapsed_s = started.elapsed().as_secs_f64();
+    let long = trial.bytes >= TRIAL_BYTES && trial.bytes >= trial.stretches * request_bytes / 2;
+    trial.bytes_per_s = long.then(|| trial.bytes as f64 / elapsed_s.max(1e-9));
+    Ok(trial)
+}
+
+/// Bytes per second of one long read where no leaf was tried; all of it is given back. For a file in
+/// which what is wanted lies too far apart.
+///
+/// # Errors
+/// Of the file.
+pub fn measure_gap(reader: &mut StretchReader, tried: &[Place]) -> io::Result<Option<f64>> {
     let Some((from, to)) = longest_gap(tried, reader.file_bytes()?) else {
         return Ok(None);
     };
@@ -230,10 +293,10 @@ mod tests {
             |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
         let (hdd, cloud, nvme) = (costs("hdd"), costs("cloud"), costs("nvme"));
         // 220 IOPS at best and 150 MB/s: 680 KB.
-        assert_eq!(hdd.joining().gap_bytes, 681_818);
-        assert!((40_000..43_000).contains(&cloud.joining().gap_bytes));
+        assert_eq!(hdd.joining(1 << 20).gap_bytes, 681_818);
+        assert!((40_000..43_000).contains(&cloud.joining(1 << 20).gap_bytes));
         assert!(
-            nvme.joining().gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
+            nvme.joining(1 << 20).gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
             "{nvme:?}"
         );
         assert_eq!(DiskCosts::of_model(&DeviceModel::default()), None);

@@ -7,7 +7,8 @@
 //!
 //! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to read,
 //! [`gain`] what it was good for. I/O: [`stretch_reader`] reads and gives back, [`server_reads`] watches
-//! the server, [`costs`] and [`memory`] look at disk and host, [`pace`] follows the scan. [`preparation`]
+//! the server, [`costs`], [`request_size`] and [`memory`] look
+//! at disk and host, [`pace`] follows the scan. [`preparation`]
 //! looks at everything before the scan begins, [`run`](mod@run) puts it together.
 
 pub mod costs;
@@ -18,6 +19,7 @@ pub mod memory;
 pub mod pace;
 pub mod position;
 pub mod preparation;
+pub mod request_size;
 pub mod run;
 pub mod server_reads;
 pub mod stretch_reader;

@@ -1,5 +1,6 @@
-//! How much memory may be filled ahead of a scan: half of what the host and our control group can
-//! spare.
+//! How much memory may be filled ahead of a scan: half of what the host can spare, and four fifths of
+//! what our control group can. On the host there are others; a group's limit is for who is in it, and
+//! there the rest is for what is being read, which is given back at once, and for what the scan writes.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,55 @@ use std::path::Path;
 use seekscope_run::mounts::mounts;
 
 /// Of what could be had.
-const SHARE: u64 = 2;
+const HOST_PERCENT: u64 = 50;
+const GROUP_PERCENT: u64 = 80;
+
+/// Of what was read ahead, leaves that may be gone before the scan has come to them: a sixteenth.
+const LOST_SHARE: u64 = 16;
+const DECREASE: f64 = 0.8;
+const INCREASE: f64 = 0.02;
+const PART_MIN: f64 = 0.05;
+const BUDGET_BYTES_MIN: u64 = 4 << 20;
+
+/// The memory that reading ahead may fill, which changes while a scan goes on: a server's own memory grows
+/// as its cache fills, and the kernel may take pages all the same. Additive increase, multiplicative
+/// decrease.
+#[derive(Debug)]
+pub struct Budget {
+    /// Named by the user; else what can be spared is looked up anew.
+    named_bytes: Option<u64>,
+    part: f64,
+    /// Times that it became smaller because pages were taken.
+    pub decreases: u64,
+}
+
+impl Budget {
+    /// `named_bytes`: what the user wants, if he says so.
+    pub fn new(named_bytes: Option<u64>) -> Self {
+        Self {
+            named_bytes,
+            part: 1.0,
+            decreases: 0,
+        }
+    }
+
+    /// What there is now, bytes, at least 4 MiB; `None` where nothing is known. Of `held` leaves, `lost`
+    /// had gone since the last time.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "positive, and the cast saturates"
+    )]
+    pub fn bytes(&mut self, root: &Path, held: usize, lost: usize) -> Option<u64> {
+        if lost as u64 > held as u64 / LOST_SHARE {
+            self.part = (self.part * DECREASE).max(PART_MIN);
+            self.decreases += 1;
+        } else {
+            self.part = (self.part + INCREASE).min(1.0);
+        }
+        let whole = self.named_bytes.or_else(|| spare_memory_bytes(root))?;
+        Some(((whole as f64 * self.part) as u64).max(BUDGET_BYTES_MIN))
+    }
+}
 
 /// Memory for what is read ahead, bytes; `None` where the kernel does not say what there is. `root` is
 /// "/" outside of tests.
@@ -15,9 +64,9 @@ pub fn spare_memory_bytes(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
-    let host = kib.saturating_mul(1024);
-    let group = group_spare_bytes(root).unwrap_or(u64::MAX);
-    Some(host.min(group) / SHARE)
+    let host = kib.saturating_mul(1024) / 100 * HOST_PERCENT;
+    let group = group_spare_bytes(root).map(|bytes| bytes / 100 * GROUP_PERCENT);
+    Some(group.map_or(host, |group| group.min(host)))
 }
 
 /// What the control groups that we are in still allow, caches of files counted as free: the least of
@@ -127,13 +176,34 @@ mod tests {
                           32 23 0:29 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
 
     #[test]
+    fn it_gives_way_when_pages_are_taken_and_comes_back() {
+        let nowhere = Path::new("/nonexistent");
+        let mut budget = Budget::new(Some(100 << 20));
+        assert_eq!(budget.bytes(nowhere, 100, 6), Some(100 << 20));
+        assert_eq!(budget.bytes(nowhere, 100, 7), Some(80 << 20));
+        assert_eq!(budget.decreases, 1);
+        assert!(budget.bytes(nowhere, 0, 0) > Some(80 << 20));
+        (0..20).for_each(|_| drop(budget.bytes(nowhere, 100, 0)));
+        assert_eq!(budget.bytes(nowhere, 100, 0), Some(100 << 20));
+        (0..100).for_each(|_| drop(budget.bytes(nowhere, 10, 10)));
+        assert_eq!(budget.bytes(nowhere, 10, 10), Some(5 << 20));
+        assert_eq!(Budget::new(None).bytes(nowhere, 0, 0), None);
+        let group = host("4:memory:/a/b\n0::/\n", MOUNTS);
+        assert_eq!(
+            Budget::new(None).bytes(group.path(), 0, 0),
+            Some(BUDGET_BYTES_MIN),
+            "280,000 are too few"
+        );
+    }
+
+    #[test]
     fn the_least_of_host_and_groups() {
         let spare = |cgroup: &str, mounts| spare_memory_bytes(host(cgroup, mounts).path());
         assert_eq!(spare("0::/\n", ""), Some(512_000), "half of the host's");
         // 500,000 less 150,000 that are no caches.
-        assert_eq!(spare("4:memory:/a/b\n0::/\n", MOUNTS), Some(175_000));
-        assert_eq!(spare("4:memory:/a/b\n0::/s\n", MOUNTS), Some(120_000));
-        assert_eq!(spare("0::/s\n", MOUNTS), Some(120_000));
+        assert_eq!(spare("4:memory:/a/b\n0::/\n", MOUNTS), Some(280_000));
+        assert_eq!(spare("4:memory:/a/b\n0::/s\n", MOUNTS), Some(192_000));
+        assert_eq!(spare("0::/s\n", MOUNTS), Some(192_000));
         assert_eq!(spare_memory_bytes(Path::new("/nonexistent")), None);
     }
 }

@@ -4,21 +4,23 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use seekscope_layout::DataDirectory;
 use seekscope_layout::scan_prediction::engine_ns_per_byte;
-use seekscope_layout::{DataDirectory, WalkedFile};
 use seekscope_run::page_cache::resident_pages;
 use seekscope_run::{DeviceModel, Limitation, PrefetchRecord};
+use seekscope_trace::TraceError;
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
-use crate::costs::DiskCosts;
+use crate::costs::{DiskCosts, measure_gap, measure_stream};
 use crate::gain::Slices;
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::position::ScanPosition;
+use crate::request_size::request_bytes;
 use crate::server_reads::ServerReads;
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Place, Sweep};
@@ -71,6 +73,8 @@ pub struct Prefetch {
     pub(crate) path: PathBuf,
     pub(crate) sweep: Sweep,
     pub(crate) costs: DiskCosts,
+    /// That the disk takes at once.
+    pub(crate) request_bytes: usize,
     pub(crate) pace: Pace,
     pub(crate) slices: Slices,
     /// Filled further while it runs.
@@ -89,22 +93,54 @@ impl Prefetch {
         let started = Instant::now();
         let directory = DataDirectory::open(&request.directory, stop)?;
         let table = directory.find(&request.table)?;
+        let path = directory.path().join(&table.file);
+        let file = Arc::new(directory.open_table(table)?);
+        let attached = AtomicBool::new(false);
+        // The kernel checks tracing programs for some tenths of a second, in which the disk can read.
+        let (looked, reads) = std::thread::scope(|scope| {
+            let reads = scope.spawn(|| {
+                let reads = attach(&request, &path, &file);
+                attached.store(true, Ordering::Relaxed);
+                reads
+            });
+            let looked = Self::look(request.clone(), directory, Arc::clone(&file), stop, &|| {
+                !attached.load(Ordering::Relaxed)
+            });
+            (looked, reads.join())
+        });
+        let reads = reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let mut prefetch = looked?;
+        prefetch.follow_by(reads);
+        prefetch.choose_slices();
+        let elapsed = started.elapsed();
+        prefetch.record.preparation_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        prefetch.pace.scan_begins();
+        Ok(prefetch)
+    }
+
+    /// Tree, file and disk. Reads what is wanted for as long as `goes_on` says.
+    fn look(
+        request: Request,
+        directory: DataDirectory,
+        file: Arc<File>,
+        stop: &AtomicBool,
+        goes_on: &dyn Fn() -> bool,
+    ) -> Result<Self, PrefetchError> {
+        let table = directory.find(&request.table)?;
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
         let walked = directory.walk(table, &walk_options(stop))?;
-        let file = Arc::new(directory.open_table(table)?);
+        let request_bytes = request_bytes(Path::new("/"), &path);
+        let request_bytes = usize::try_from(request_bytes).unwrap_or(usize::MAX);
         let window = request.window_bytes;
         let window = window.or_else(|| spare_memory_bytes(Path::new("/")));
         let sweep = Sweep::new(&walked.tree.leaves, window.unwrap_or(MEMORY_BYTES));
         let sweep = sweep.ok_or_else(|| PrefetchError::TooManyLeaves { file: name.clone() })?;
-        let mut limitations = Vec::new();
-        let pace = pace(&request, &path, &file, &walked, &mut limitations);
         let record = PrefetchRecord {
             named: request.named.clone(),
             path: path.display().to_string(),
             leaf_pages: sweep.leaves().len() as u64,
             leaf_bytes: sweep.leaf_bytes(),
             file_bytes: walked.file_bytes,
-            pace: pace.kind(),
             file: name,
             ..PrefetchRecord::default()
         };
@@ -114,27 +150,54 @@ impl Prefetch {
                 .as_ref()
                 .map(|checkpoint| checkpoint.order),
             costs: DiskCosts::unknown(),
+            request_bytes,
             slices: Slices::default(),
             directory,
             file,
             path,
             sweep,
-            pace,
+            pace: Pace::own(engine_ns_per_byte(walked.compressor)),
             record,
-            limitations,
+            limitations: Vec::new(),
             request,
         };
         prefetch.look_at_file(&walked.tree.leaves)?;
-        prefetch.look_at_disk()?;
-        let elapsed = started.elapsed();
-        prefetch.record.preparation_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        prefetch.pace.scan_begins();
+        prefetch.look_at_disk(goes_on)?;
         Ok(prefetch)
+    }
+
+    /// Takes the best way there is of following the scan.
+    fn follow_by(&mut self, reads: Option<Result<ServerReads, TraceError>>) {
+        let counted = || self.request.pid.and_then(Pace::counted);
+        let better = match reads {
+            Some(Ok(reads)) => {
+                let (reads, position) = (Box::new(reads), ScanPosition::default());
+                Some(Pace::Traced { reads, position })
+            }
+            Some(Err(error)) => {
+                self.limitations.push(Limitation {
+                    what: "the scan is not followed by the server's reads".into(),
+                    why: error.to_string(),
+                    remedy: "run as root".into(),
+                });
+                counted()
+            }
+            None => counted(),
+        };
+        match better {
+            Some(pace) => self.pace = pace,
+            None => self.limitations.push(Limitation {
+                what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
+                why: "there is no server to be watched".into(),
+                remedy: "name the server's connection string or its --pid, and run as root".into(),
+            }),
+        }
+        self.record.pace = self.pace.kind();
     }
 
     /// Whether reading ahead can help.
     fn look_at_file(&mut self, leaves: &[Leaf]) -> Result<(), PrefetchError> {
-        let reader = StretchReader::new(Arc::clone(&self.file));
+        let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
         if !reader.sees_residency() {
             self.limitations.push(Limitation {
                 what: "which pages are in memory is not known: nothing that was read is given back".into(),
@@ -168,20 +231,12 @@ impl Prefetch {
         Ok(())
     }
 
-    fn look_at_disk(&mut self) -> Result<(), PrefetchError> {
+    fn look_at_disk(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), PrefetchError> {
         let of_model = self.request.model.as_ref().and_then(DiskCosts::of_model);
         self.costs = match of_model {
             Some(costs) => costs,
             None if self.record.cannot_help.is_empty() => {
-                let file = &self.file;
-                let reader = || StretchReader::new(Arc::clone(file));
-                let window = self.sweep.window();
-                let count = window.len().min(TRIAL_LEAVES);
-                let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
-                let measured = DiskCosts::measure(&reader, &leaves);
-                let (costs, ours) = measured.map_err(|e| self.failed(e))?;
-                self.sweep.hold(&ours);
-                costs
+                self.try_disk(goes_on).map_err(|e| self.failed(e))?
             }
             None => self.costs,
         };
@@ -192,6 +247,11 @@ impl Prefetch {
         self.record.request_ns = self.costs.request_ns;
         self.record.bytes_per_s = self.costs.bytes_per_s;
         self.record.depth = self.costs.depth;
+        Ok(())
+    }
+
+    /// What is left out to see what reading ahead is good for.
+    fn choose_slices(&mut self) {
         if self.request.measure_gain && matches!(self.pace, Pace::Traced { .. }) {
             let rounds = self.record.leaf_bytes as f64 / self.sweep.memory_bytes().max(1) as f64;
             let scan_ns = rounds.max(1.0) * self.record.file_bytes as f64
@@ -199,11 +259,35 @@ impl Prefetch {
                 * 1e9;
             let leaves = self.sweep.leaves().len();
             self.slices = Slices::choose(leaves, scan_ns, self.costs.request_ns);
+            let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
             for slice in self.slices.ranges() {
-                self.sweep.leave_out(slice.clone());
+                // What stays in memory makes the gain look smaller, and does no other harm.
+                let _ = reader.give_back(&self.sweep.leave_out(slice.clone()));
             }
         }
-        Ok(())
+    }
+
+    /// By reading what the scan will need.
+    fn try_disk(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<DiskCosts> {
+        let (file, bytes) = (Arc::clone(&self.file), self.request_bytes);
+        let reader = || StretchReader::new(Arc::clone(&file), bytes);
+        let window = self.sweep.window();
+        let count = window.len().min(TRIAL_LEAVES);
+        let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
+        let (mut costs, ours) = DiskCosts::measure(&reader, &leaves)?;
+        self.sweep.hold(&ours);
+        let trial = measure_stream(&mut self.sweep, &mut reader(), bytes as u64, goes_on)?;
+        let record = &mut self.record;
+        record.stretches += trial.stretches;
+        record.leaves_read += trial.leaves;
+        record.bytes_read += trial.bytes;
+        record.bridged_bytes += trial.bridged_bytes;
+        let rate = match trial.bytes_per_s {
+            None => measure_gap(&mut reader(), &leaves)?,
+            rate => rate,
+        };
+        costs.bytes_per_s = rate.unwrap_or(costs.bytes_per_s);
+        Ok(costs)
     }
 
     pub(crate) fn failed(&self, source: io::Error) -> PrefetchError {
@@ -214,36 +298,10 @@ impl Prefetch {
     }
 }
 
-/// The best way there is of following the scan.
-fn pace(
-    request: &Request,
-    path: &Path,
-    file: &File,
-    walked: &WalkedFile,
-    limitations: &mut Vec<Limitation>,
-) -> Pace {
-    if let (Some(pid), true) = (request.pid, request.trace) {
-        match ServerReads::attach(pid, path, file) {
-            Ok(reads) => {
-                let (reads, position) = (Box::new(reads), ScanPosition::default());
-                return Pace::Traced { reads, position };
-            }
-            Err(error) => limitations.push(Limitation {
-                what: "the scan is not followed by the server's reads".into(),
-                why: error.to_string(),
-                remedy: "run as root".into(),
-            }),
-        }
-    }
-    if let Some(pace) = request.pid.and_then(Pace::counted) {
-        return pace;
-    }
-    limitations.push(Limitation {
-        what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
-        why: "there is no server to be watched".into(),
-        remedy: "name the server's connection string or its --pid, and run as root".into(),
-    });
-    Pace::own(engine_ns_per_byte(walked.compressor))
+/// Traces the server, if that is wanted.
+fn attach(request: &Request, path: &Path, file: &File) -> Option<Result<ServerReads, TraceError>> {
+    let pid = request.pid.filter(|_| request.trace)?;
+    Some(ServerReads::attach(pid, path, file))
 }
 
 /// Of leaves, in memory now.

@@ -1,5 +1,6 @@
 //! Reading ahead until the scan has ended: some threads read stretches, one follows the scan.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 use seekscope_run::PrefetchRecord;
 
 use crate::PrefetchError;
-use crate::costs::STREAM_BYTES;
 use crate::guard::Guard;
+use crate::memory::Budget;
 use crate::pace::{Pace, Seen};
 use crate::preparation::Prefetch;
 use crate::stretch_reader::StretchReader;
@@ -19,14 +20,12 @@ use crate::tree_watch::NewTree;
 const LOOK: Duration = Duration::from_millis(3);
 /// How often the guard judges.
 const JUDGE: Duration = Duration::from_millis(100);
-/// How often it is looked at what the kernel took back.
-const CHECK: Duration = Duration::from_millis(500);
+/// How often it is looked at what the kernel took back, and how much memory there is.
+const CHECK: Duration = Duration::from_millis(100);
 /// Pauses to see how long other reads take in peace, all together.
 const PEACE_MAX: Duration = Duration::from_secs(2);
-/// Leaves that are looked for in memory, and how many may lack of them.
-const SAMPLED: usize = 16;
-const LOST_MAX: usize = 4;
-const MEMORY_MIN_BYTES: u64 = 4 << 20;
+/// Leaves that are looked for in memory, at most: 5 ms.
+const SAMPLED: usize = 1024;
 
 /// Who decides about the end.
 pub struct Control<'a> {
@@ -69,7 +68,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(sweep: Sweep, joining: Joining, allowed: u32) -> Self {
+    /// `record`: of what was read before.
+    fn new(sweep: Sweep, joining: Joining, allowed: u32, record: &PrefetchRecord) -> Self {
         Self {
             sweep: Mutex::new(sweep),
             wake: Condvar::new(),
@@ -78,10 +78,10 @@ impl Shared {
             duty: AtomicU32::new(1000),
             over: AtomicBool::new(false),
             reading: AtomicU32::new(0),
-            stretches: AtomicU64::new(0),
-            leaves: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            bridged: AtomicU64::new(0),
+            stretches: AtomicU64::new(record.stretches),
+            leaves: AtomicU64::new(record.leaves_read),
+            bytes: AtomicU64::new(record.bytes_read),
+            bridged: AtomicU64::new(record.bridged_bytes),
             failure: Mutex::new(None),
         }
     }
@@ -164,24 +164,22 @@ impl Prefetch {
             path,
             sweep,
             costs,
+            request_bytes,
             pace,
             slices,
             record,
             ..
         } = self;
         let helps = record.cannot_help.is_empty();
-        let streams = sweep.fits() && costs.favours_streams();
-        let mut joining = costs.joining();
-        if streams {
-            joining.stretch_bytes = STREAM_BYTES;
-        }
-        let shared = Shared::new(sweep, joining, if helps { costs.depth } else { 0 });
+        let joining = costs.joining(request_bytes as u64);
+        let allowed = if helps { costs.depth } else { 0 };
+        let shared = Shared::new(sweep, joining, allowed, &record);
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
             shared: &shared,
             new_tree: &new_tree,
-            reader: StretchReader::new(Arc::clone(&file)),
+            reader: StretchReader::new(Arc::clone(&file), request_bytes),
             guard: request.guard.then(Guard::default),
             intensity: 1.0,
             peace: Duration::ZERO,
@@ -191,15 +189,13 @@ impl Prefetch {
             pace,
             slices,
             record,
+            budget: Budget::new(request.window_bytes),
             checked: Instant::now(),
         };
         std::thread::scope(|scope| {
             let threads = || -> std::io::Result<()> {
                 for number in 0..costs.depth {
-                    let reader = match streams {
-                        true => StretchReader::streaming(&file)?,
-                        false => StretchReader::new(Arc::clone(&file)),
-                    };
+                    let reader = StretchReader::new(Arc::clone(&file), request_bytes);
                     let (shared, name) = (&shared, format!("prefetch-{number}"));
                     let thread = std::thread::Builder::new().name(name);
                     thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
@@ -253,6 +249,7 @@ struct Follower<'a> {
     pace: Pace,
     slices: crate::gain::Slices,
     record: PrefetchRecord,
+    budget: Budget,
     checked: Instant,
 }
 
@@ -384,19 +381,19 @@ impl Follower<'_> {
         }
     }
 
-    /// Memory that the kernel took back.
+    /// Memory that the kernel took back, or that there is no more.
     fn check(&mut self) {
         self.checked = Instant::now();
-        let mut sweep = self.shared.sweep();
-        let held = sweep.held_next(SAMPLED);
+        let held = self.shared.sweep().held_next(SAMPLED);
         let lost = self.reader.lost(&held).unwrap_or_default();
-        let shrinks = lost.len() > LOST_MAX;
+        let bytes = self.budget.bytes(Path::new("/"), held.len(), lost.len());
+        let mut sweep = self.shared.sweep();
         lost.iter().for_each(|leaf| sweep.lost(*leaf));
-        if shrinks {
-            self.record.shrunk += 1;
-            let smaller = (sweep.memory_bytes() / 10 * 7).max(MEMORY_MIN_BYTES);
-            sweep.set_memory(smaller);
-        }
+        let mut too_many = bytes.map_or_else(Vec::new, |bytes| sweep.set_memory(bytes));
+        drop(sweep);
+        // What is left of lost ones is still ours.
+        too_many.extend(lost);
+        let _ = self.reader.give_back(&too_many);
     }
 
     fn take_tree(&mut self, leaves: &[seekscope_wiredtiger::Leaf]) {
@@ -425,6 +422,7 @@ impl Follower<'_> {
         let sweep = self.shared.sweep();
         let record = &mut self.record;
         record.position = sweep.position() as u64;
+        record.shrunk = self.budget.decreases;
         record.window_bytes = sweep.memory_bytes();
         record.fits = sweep.fits();
         record.rounds = sweep.rounds;

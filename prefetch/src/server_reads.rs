@@ -6,6 +6,10 @@ use std::path::Path;
 use seekscope_run::{CacheOutcome, FileRecord, IoEvent, IoFlags, IoKind};
 use seekscope_trace::{EventSink, EventSource, LiveSource, SinkError, TraceError, TraceOptions};
 
+/// Drained every few milliseconds, so this is plenty; and it is memory of our control group, which may
+/// be that of the server.
+const RING_BYTES: u32 = 1 << 20;
+
 /// One read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerRead {
@@ -44,6 +48,7 @@ impl ServerReads {
     pub fn attach(pid: u32, file: &Path, inode_of: &std::fs::File) -> Result<Self, TraceError> {
         let mut options = TraceOptions::new(pid);
         options.kinds = vec![IoKind::Read];
+        options.ring_bytes = RING_BYTES;
         let source = LiveSource::attach(&options)?;
         let name = file.file_name().unwrap_or_default();
         Ok(Self {

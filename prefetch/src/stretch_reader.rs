@@ -17,9 +17,6 @@ use seekscope_run::page_cache::resident_pages;
 
 use crate::sweep::{Place, Stretch};
 
-/// Bytes of one read call: what a disk gets in one request, and a processor has in its cache.
-const CALL_BYTES: usize = 1 << 20;
-
 /// No page of a database is as long as this; a damaged tree may say so.
 const STRETCH_BYTES_MAX: u64 = 256 << 20;
 
@@ -42,30 +39,21 @@ pub struct StretchReader {
     /// Whether the kernel tells us what is in memory (mincore(2)).
     sees_residency: bool,
     page_bytes: u64,
+    /// As long as a read call.
     buffer: Vec<u8>,
 }
 
 impl StretchReader {
-    /// Of a file that is open for reading.
-    pub fn new(file: Arc<File>) -> Self {
+    /// Of a file that is open for reading, `call_bytes` (at least a page) in one read call: what the
+    /// disk takes in one request (`crate::request_size`).
+    pub fn new(file: Arc<File>, call_bytes: usize) -> Self {
+        let page_bytes = rustix::param::page_size();
         Self {
             sees_residency: sees_residency(&file),
-            page_bytes: rustix::param::page_size() as u64,
-            buffer: vec![0; CALL_BYTES],
+            page_bytes: page_bytes as u64,
+            buffer: vec![0; call_bytes.max(page_bytes)],
             file,
         }
-    }
-
-    /// With the kernel's read-ahead, for long stretches of a file that is wanted as a whole: without it
-    /// pages come one by one into memory, and a virtual disk takes only some 126 of them in a request
-    /// (0.5 MB; measured with read-ahead: 1.8 MB). Some of what lies behind a stretch is then read, too.
-    ///
-    /// # Errors
-    /// Where the file cannot be opened once more, which gives it a read-ahead of its own.
-    pub fn streaming(file: &File) -> io::Result<Self> {
-        let own = File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        fadvise(&own, 0, None, Advice::Normal)?;
-        Ok(Self::new(Arc::new(own)))
     }
 
     /// Whether pages can be told that were in memory before. Where not, nothing is given back.
@@ -169,8 +157,8 @@ impl StretchReader {
     fn read_range(&mut self, from: u64, to: u64) -> io::Result<u64> {
         let mut at = from;
         while at < to {
-            let wanted = usize::try_from(to - at).unwrap_or(CALL_BYTES);
-            let length = wanted.min(CALL_BYTES);
+            let wanted = usize::try_from(to - at).unwrap_or(usize::MAX);
+            let length = wanted.min(self.buffer.len());
             match self.file.read_at(&mut self.buffer[..length], at) {
                 // The server has truncated it.
                 Ok(0) => break,

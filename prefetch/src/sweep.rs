@@ -193,10 +193,21 @@ impl Sweep {
         at.ok().map(|at| self.by_offset[at] as usize)
     }
 
-    /// Gives it another amount of memory, bytes.
-    pub fn set_memory(&mut self, memory_bytes: u64) {
+    /// Gives it another amount of memory, bytes. Returns leaves of ours for which there is no room any
+    /// more, those that the scan comes to last; they will be read again.
+    pub fn set_memory(&mut self, memory_bytes: u64) -> Vec<Place> {
         self.memory_bytes = memory_bytes;
         self.move_end();
+        let mut too_many = Vec::new();
+        let mut ordinal = self.leaves.len();
+        while self.held_bytes() > memory_bytes && ordinal > self.position {
+            ordinal -= 1;
+            if self.states[ordinal] == State::Held {
+                too_many.push(self.leaves[ordinal]);
+                self.lost(self.leaves[ordinal]);
+            }
+        }
+        too_many
     }
 
     /// The scan will read leaf `to` next. Going back, it is another scan, for which all is to be read
@@ -265,14 +276,24 @@ impl Sweep {
         self.end = wanted;
     }
 
-    /// Leaves these out, as far as they are not read yet.
-    pub fn leave_out(&mut self, ordinals: Range<usize>) {
+    /// Leaves these out. Returns those of them that we read already, to be given back.
+    pub fn leave_out(&mut self, ordinals: Range<usize>) -> Vec<Place> {
+        let mut ours = Vec::new();
         for ordinal in ordinals.start..ordinals.end.min(self.leaves.len()) {
-            if self.states[ordinal] == State::Unread {
-                self.count_unread(ordinal, self.window().contains(&ordinal), false);
-                self.states[ordinal] = State::LeftOut;
+            let leaf = self.leaves[ordinal];
+            match self.states[ordinal] {
+                State::Unread => {
+                    self.count_unread(ordinal, self.window().contains(&ordinal), false);
+                }
+                State::Held => {
+                    self.held_bytes -= u64::from(leaf.length);
+                    ours.push(leaf);
+                }
+                _ => continue,
             }
+            self.states[ordinal] = State::LeftOut;
         }
+        ours
     }
 
     /// Of the leaves before this one, bytes.

@@ -1,8 +1,9 @@
 //! What a collection is: its options and indexes, and whether it can be reordered.
 
 use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, Server, ServerError};
 
+use crate::place;
 use crate::replies::{first_batch, is_set, says};
 use crate::same::same_value;
 use crate::site::Site;
@@ -18,6 +19,8 @@ pub struct Definition {
     pub(crate) identity: String,
     pub(crate) options: Document,
     pub(crate) indexes: Vec<Document>,
+    /// Names of those that hold a document several times; of the original.
+    pub(crate) multikey: Vec<String>,
     /// Why it can be reordered in no way.
     pub(crate) obstacle: Option<String>,
 }
@@ -33,6 +36,8 @@ impl Definition {
         let mut definition = Self::of(site, site.target_name()).await?;
         if definition.obstacle.is_none() {
             definition.obstacle = obstacle_of_place(site, site.target_name()).await?;
+            definition.multikey =
+                multikey_indexes(site, site.target_name(), &definition.indexes).await;
         }
         Ok(definition)
     }
@@ -48,6 +53,7 @@ impl Definition {
             obstacle: obstacle_of_kind(site.database(), name, &listed, &options),
             options,
             indexes: Vec::new(),
+            multikey: Vec::new(),
         };
         if definition.obstacle.is_some() {
             return Ok(definition);
@@ -143,6 +149,13 @@ impl Definition {
         let keys = index.get_document("key").ok()?;
         if set("sparse") || index.contains_key("partialFilterExpression") {
             Some("does not hold every document")
+        } else if index
+            .get_str("name")
+            .is_ok_and(|name| self.multikey.iter().any(|multikey| multikey == name))
+        {
+            Some(
+                "holds elements of arrays (it is multikey), so a document has several places in it",
+            )
         } else if set("hidden") {
             Some("is hidden from queries")
         } else if keys.values().any(|v| number(v).is_none())
@@ -195,29 +208,32 @@ fn obstacle_of_kind(
 /// What only the server knows: shards, indexes under construction.
 async fn obstacle_of_place(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
     let stats = site.command(doc! { "collStats": name }).await?;
-    if is_set(&stats, "sharded") {
-        return Ok(Some(
-            "it is sharded: renaming would break its routing; resync the members of each shard one \
-             after the other, or use reshardCollection with the same key"
-                .into(),
-        ));
+    let state = doc! { "shardingState": 1 };
+    let state = match site.server.command("admin", state).await {
+        Ok(state) => Some(state),
+        // Every shard is a replica set: a rename on one must not happen because nobody might ask.
+        Err(error @ ServerError::NotAuthorised { .. }) if site.replica_set => {
+            return Err(error.into());
+        }
+        // mongos, and servers that know no shards.
+        Err(_) => None,
+    };
+    Ok(place::obstacle(&stats, state.as_ref()))
+}
+
+/// Names of the indexes that hold elements of arrays, where the server tells it.
+async fn multikey_indexes(site: &Site, name: &str, indexes: &[Document]) -> Vec<String> {
+    let mut multikey = Vec::new();
+    for index in indexes.iter().filter_map(|i| i.get_str("name").ok()) {
+        let find = doc! { "find": name, "filter": {}, "hint": index };
+        let explain = doc! { "explain": find, "verbosity": "queryPlanner" };
+        // Of a hashed or text index there is no such plan, and nothing is ordered by it.
+        let explained = site.command(explain).await;
+        if explained.is_ok_and(|reply| place::is_multikey(&reply, index)) {
+            multikey.push(index.to_owned());
+        }
     }
-    if stats
-        .get_array("indexBuilds")
-        .is_ok_and(|builds| !builds.is_empty())
-    {
-        return Ok(Some("an index is being built on it".into()));
-    }
-    let shard = site
-        .server
-        .command("admin", doc! { "shardingState": 1 })
-        .await;
-    let is_shard = shard.is_ok_and(|state| is_set(&state, "enabled"));
-    Ok(is_shard.then(|| {
-        "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
-         a collection that is not sharded, else resync the members of each shard one after the other"
-            .into()
-    }))
+    multikey
 }
 
 #[cfg(test)]
@@ -230,6 +246,7 @@ mod tests {
             identity: "u".into(),
             options,
             indexes: vec![doc! { "v": 2, "key": { "_id": 1 }, "name": "_id_" }, index],
+            multikey: Vec::new(),
             obstacle: None,
         }
     }
@@ -267,6 +284,17 @@ mod tests {
                 "{keys}"
             );
         }
+    }
+
+    #[test]
+    fn an_index_of_array_elements_is_refused_with_the_reason() {
+        let mut multikey = definition(doc! {}, doc! { "key": { "a": 1 }, "name": "i" });
+        let by = By::Index(doc! { "a": 1 });
+        assert_eq!(multikey.refusal(&by, true), None);
+        multikey.multikey.push("i".into());
+        let why = multikey.refusal(&by, true).unwrap();
+        assert!(why.contains("index i") && why.contains("multikey"), "{why}");
+        assert_eq!(multikey.refusal(&By::Natural, true), None);
     }
 
     #[test]

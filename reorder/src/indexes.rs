@@ -143,6 +143,7 @@ mod tests {
                 doc! { "v": 2, "key": { "t": 1 }, "name": "t", "ns": "a.b", EXPIRES: 5 },
                 doc! { "key": { "u": 1 }, "name": "u", "collation": { "locale": "de" } },
             ],
+            multikey: Vec::new(),
             obstacle: None,
         };
         let expected = [

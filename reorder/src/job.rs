@@ -221,13 +221,12 @@ impl Job<'_> {
     ) -> Result<(), ReorderError> {
         let site = self.site.clone();
         match watch {
-            Watch::Stream(follower, catch_up) => {
-                follower.barrier(&site).await?;
-                catch_up.settle(&site).await?;
+            Watch::Stream(follower, catch_up) => self.settle(follower, catch_up).await?,
+            Watch::Counters => {
+                self.check_unwritten(guard).await?;
+                self.compare_counts().await?;
             }
-            Watch::Counters => self.check_unwritten(guard).await?,
         }
-        self.compare_counts().await?;
         indexes::let_expire(&site, &self.definition).await?;
         indexes::check(&site, &self.definition).await?;
         if let Watch::Stream(follower, catch_up) = watch {
@@ -235,6 +234,29 @@ impl Job<'_> {
             self.done.applied_changes = catch_up.applied_changes;
         }
         site.check_target(&self.record.original).await
+    }
+
+    /// Brings over what is left, until both have as many documents. The server may expire some between
+    /// the two counts.
+    async fn settle(
+        &self,
+        follower: &Follower,
+        catch_up: &mut CatchUp,
+    ) -> Result<(), ReorderError> {
+        let mut attempts = if indexes::has_ttl(&self.definition) {
+            LAST_MOMENTS
+        } else {
+            1
+        };
+        loop {
+            follower.barrier(&self.site).await?;
+            catch_up.settle(&self.site).await?;
+            attempts -= 1;
+            match self.compare_counts().await {
+                Err(ReorderError::Aborted { .. }) if attempts > 0 => {}
+                compared => return compared,
+            }
+        }
     }
 
     /// Nobody may have written since writers were stopped; but the server may have expired documents.
@@ -271,9 +293,13 @@ impl Job<'_> {
 
     /// Without a stream: nothing at all may have been written since before the copy.
     async fn check_unwritten(&mut self, guard: &mut Guard) -> Result<(), ReorderError> {
-        let broken = self
-            .site
-            .aborted("somebody wrote to it meanwhile, which --quiesced promised not to happen");
+        let broken = self.site.aborted(if indexes::has_ttl(&self.definition) {
+            "its documents have changed meanwhile, which --quiesced promised not to happen; if the \
+             server expired some by a TTL index, stop that for as long \
+             (setParameter ttlMonitorEnabled: false)"
+        } else {
+            "somebody wrote to it meanwhile, which --quiesced promised not to happen"
+        });
         match self.written().await {
             Written::Yes => return Err(broken),
             // What the server expires is not in its counters.

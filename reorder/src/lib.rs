@@ -20,6 +20,7 @@ mod guard;
 mod hold;
 mod indexes;
 mod job;
+mod place;
 pub mod progress;
 mod reader;
 mod recovery;

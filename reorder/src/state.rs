@@ -151,6 +151,7 @@ impl Record {
             identity: self.original.clone(),
             options: self.options.document().map_err(odd)?,
             indexes: indexes.collect::<Result<_, _>>()?,
+            multikey: Vec::new(),
             obstacle: None,
         })
     }

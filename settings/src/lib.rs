@@ -4,7 +4,7 @@
 //! are compiled in. [`discovery`] finds which of them a server has and what their values are, so that the
 //! search starts from what is there. [`originals`] writes those values down before anything is changed;
 //! an [`apply::Applier`] sets a configuration and reads it back; [`apply::Applier::restore`] undoes it,
-//! also from another process after a crash. [`exports`] are texts for people who make the change for good.
+//! also from another process after a crash. [`mod@exports`] are texts for people who make the change for good.
 //!
 //! Nothing here prints or reads the environment. A folder that stands for `/` comes in as
 //! [`host_files::HostFiles`].

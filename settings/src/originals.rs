@@ -34,6 +34,8 @@ pub struct Originals {
     pub(crate) knobs: Vec<Target>,
     /// Knobs that were changed, or were about to be.
     pub(crate) touched: BTreeSet<String>,
+    /// Of these, what the server has refused so far: it was not changed, and cannot be put back either.
+    pub(crate) refused: BTreeSet<String>,
     /// What each file of the kernel said.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) config: Option<ConfigOriginal>,
@@ -85,6 +87,7 @@ impl Originals {
             members,
             knobs: Vec::new(),
             touched: BTreeSet::new(),
+            refused: BTreeSet::new(),
             files: BTreeMap::new(),
             config: None,
             restored: false,

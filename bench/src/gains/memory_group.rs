@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 
 const CONTROLLER: &str = "/sys/fs/cgroup/memory";
 
-/// Page cache, and memory that processes have allocated.
+/// Page cache, and memory that processes have allocated, for themselves and in the kernel (tracing
+/// programs, page tables).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Charged {
     pub cache_bytes: u64,
@@ -62,6 +63,8 @@ impl MemoryGroup {
     /// What is charged to it now.
     pub fn charged(&self) -> Result<Charged> {
         let text = fs::read_to_string(self.group.join("memory.stat"))?;
+        let kernel = fs::read_to_string(self.group.join("memory.kmem.usage_in_bytes"))?;
+        let kernel_bytes: u64 = kernel.trim().parse()?;
         let bytes = |name: &str| -> Result<u64> {
             let value = text
                 .lines()
@@ -72,7 +75,7 @@ impl MemoryGroup {
         };
         Ok(Charged {
             cache_bytes: bytes("cache")?,
-            own_bytes: bytes("rss")?,
+            own_bytes: bytes("rss")? + kernel_bytes,
         })
     }
 }

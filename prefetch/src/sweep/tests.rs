@@ -149,8 +149,16 @@ fn deleted_leaves_are_left_alone() {
 fn what_is_left_out_is_never_read() {
     let leaves = shuffled(100, 3);
     let mut sweep = Sweep::new(&leaves, u64::MAX).unwrap();
-    sweep.leave_out(40..56);
-    let mut read = 0;
+    let first = stretch(sweep.next(JOINING));
+    sweep.done(&first, &first.leaves);
+    let there = first
+        .leaves
+        .iter()
+        .filter(|leaf| sweep.leaves()[40..56].contains(leaf));
+    let there = there.count();
+    assert!(there > 0 && there < 16, "{there}");
+    assert_eq!(sweep.leave_out(40..56).len(), there, "given back");
+    let mut read = first.leaves.len() - there;
     while let Next::Read(stretch) = sweep.next(JOINING) {
         read += stretch.leaves.len();
         sweep.done(&stretch, &stretch.leaves);
@@ -176,6 +184,28 @@ fn leaves_that_the_kernel_took_are_read_again() {
     };
     assert!(sweep.done(&again, &[]).is_empty());
     assert_eq!(sweep.advance(2), [next[1]]);
+}
+
+#[test]
+fn with_less_memory_the_farthest_leaves_are_given_back() {
+    let leaves = shuffled(64, 9);
+    let all = 64 * u64::from(LEAF);
+    let mut sweep = Sweep::new(&leaves, all).unwrap();
+    while let Next::Read(stretch) = sweep.next(JOINING) {
+        sweep.done(&stretch, &stretch.leaves);
+    }
+    let given_back = sweep.set_memory(all / 4);
+    assert_eq!(given_back.len(), 48);
+    assert!(
+        given_back
+            .iter()
+            .all(|leaf| sweep.leaves()[16..].contains(leaf))
+    );
+    assert_eq!(sweep.held_bytes(), all / 4);
+    assert_eq!(sweep.set_memory(all), []);
+    // They are read again.
+    assert_eq!(sweep.first_unread(), 16);
+    assert!(matches!(sweep.next(JOINING), Next::Read(_)));
 }
 
 #[test]

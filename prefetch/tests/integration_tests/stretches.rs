@@ -85,7 +85,7 @@ impl Shuffled {
     }
 
     fn reader(&self) -> StretchReader {
-        StretchReader::new(Arc::clone(&self.file))
+        StretchReader::new(Arc::clone(&self.file), 1 << 20)
     }
 
     fn places(&self) -> Vec<Place> {

@@ -1,7 +1,7 @@
 //! What a reordered collection is: the same documents, options and indexes, in the order wanted.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
-use seekscope_reorder::{By, ReorderError, Writers, apply, pending};
+use seekscope_reorder::{By, Definition, ReorderError, Writers, apply, pending};
 
 use crate::support::{Bed, namespace, never};
 
@@ -200,6 +200,29 @@ async fn what_cannot_be_reordered_is_refused_with_the_reason() {
     assert!(
         refused.to_string().contains("setUserWriteBlockMode"),
         "{refused}"
+    );
+    // An index of arrays: a document would have several places.
+    bed.collection("c")
+        .insert_one(doc! { "_id": 2, "tags": ["a", "b"], "one": 1 })
+        .await
+        .unwrap();
+    for field in ["tags", "one"] {
+        bed.run(doc! { "createIndexes": "c", "indexes": [{ "key": { field: 1 }, "name": field }] })
+            .await;
+    }
+    let by = By::Index(doc! { "tags": 1 });
+    let mut request = bed.request("c", by, Writers::Quiesced);
+    let refused = apply(&bed.server, &mut request, &(), never())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, ReorderError::Refused { .. }), "{refused}");
+    assert!(refused.to_string().contains("multikey"), "{refused}");
+    let definition = Definition::read(&bed.server, &namespace("c"))
+        .await
+        .unwrap();
+    assert_eq!(
+        definition.refusal(&By::Index(doc! { "one": 1 }), true),
+        None
     );
     // Somebody's collection that bears the copy's name.
     bed.collection("seekscope_reorder.c")

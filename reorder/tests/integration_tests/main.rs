@@ -8,6 +8,7 @@
 )]
 
 mod copies;
+mod full_disk;
 mod interrupted;
 mod others;
 mod support;

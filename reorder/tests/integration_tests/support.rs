@@ -31,7 +31,12 @@ impl Bed {
     }
 
     async fn start(arguments: &[&str]) -> Self {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        Self::start_below(Path::new(env!("CARGO_TARGET_TMPDIR")), arguments).await
+    }
+
+    /// With its data in a folder of this one.
+    pub(crate) async fn start_below(parent: &Path, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir_in(parent).unwrap();
         let config = folder.path().join("server.toml");
         std::fs::write(&config, "").unwrap();
         let port = TcpListener::bind("127.0.0.1:0")

@@ -14,6 +14,34 @@ const CACHE_SIZE: &str = "cache_size";
 const MIB: f64 = (1 << 20) as f64;
 
 impl Applier {
+    /// Sets the keys. If the engine refuses them, each is put back alone: it may have taken some, and what it
+    /// refuses even then it does not know.
+    pub(super) async fn apply_engine_keys(
+        &mut self,
+        changed: &[(Target, KnobValue)],
+    ) -> Result<(), ApplyError> {
+        let result = self.apply_engine(changed).await;
+        let engine = |target: &Target| matches!(target.set, Route::Engine { .. });
+        let keys = changed.iter().filter(|(target, _)| engine(target));
+        match &result {
+            Ok(()) => {
+                for (target, _) in keys {
+                    self.note(&target.name, Ok(()))?;
+                }
+            }
+            Err(ApplyError::Refused { .. }) => {
+                for (target, _) in keys {
+                    let original = [(target.clone(), target.baseline.clone())];
+                    let back = self.apply_engine(&original).await;
+                    // The first refusal is the one to be told.
+                    let _ = self.note(&target.name, back);
+                }
+            }
+            Err(_) => {}
+        }
+        result
+    }
+
     pub(super) async fn apply_engine(
         &self,
         changed: &[(Target, KnobValue)],

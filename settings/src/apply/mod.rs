@@ -10,12 +10,12 @@ mod parameter;
 mod restart;
 mod restore;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use seekscope_run::tune::KnobValue;
-use seekscope_server::Server;
+use seekscope_server::{Server, redact_text};
 use seekscope_tune::space::{ChangeCost, Configuration};
 
 pub use error::ApplyError;
@@ -76,9 +76,10 @@ pub struct Applier {
     originals: Originals,
     /// The configuration file as it was, where knobs stand in it.
     config_text: Option<String>,
-    /// The configuration file that the server runs with, where that is known: not after a restart that did
-    /// not end, or in a process that takes over from another.
-    running_text: Option<String>,
+    /// The configuration file that the server is known to have been started with.
+    running: Option<String>,
+    /// Knobs that the server took a value for.
+    accepted: BTreeSet<String>,
 }
 
 impl Applier {
@@ -116,7 +117,8 @@ impl Applier {
             let sha256 = Originals::save_config(folder, &text)?;
             originals.config = Some(ConfigOriginal {
                 path: restart.config_file.clone(),
-                command: restart.command.clone(),
+                // Whoever restores gives a command with secrets again.
+                command: redact_text(&restart.command, ""),
                 limit_s: restart.limit.as_secs(),
                 sha256,
             });
@@ -127,8 +129,9 @@ impl Applier {
             means,
             folder: folder.to_path_buf(),
             originals,
-            running_text: config_text.clone(),
+            running: config_text.clone(),
             config_text,
+            accepted: BTreeSet::new(),
         })
     }
 
@@ -154,15 +157,19 @@ impl Applier {
             });
         }
         let config_text = originals.config_text(folder)?;
-        let options = |target: &Target| matches!(target.set, Route::Option { .. });
-        let touched = |target: &Target| originals.touched.contains(&target.name);
-        let is_changed = originals.knobs.iter().any(|t| options(t) && touched(t));
+        let accepted = originals.touched.difference(&originals.refused);
+        // Whoever wrote the file may have ended before the restart.
+        let written = originals.knobs.iter().any(|target| {
+            matches!(target.set, Route::Option { .. }) && originals.touched.contains(&target.name)
+        });
+        let running = config_text.clone().filter(|_| !written);
         Ok(Some(Self {
+            accepted: accepted.cloned().collect(),
             means,
             folder: folder.to_path_buf(),
-            running_text: config_text.clone().filter(|_| !is_changed),
             originals,
             config_text,
+            running,
         }))
     }
 
@@ -201,13 +208,14 @@ impl Applier {
         // First what restarts the server: the rest would be lost by it.
         applied.restarted = self.apply_options(&wanted).await?;
         let changed: Vec<(Target, KnobValue)> = (wanted.into_iter())
-            .filter(|(target, _)| self.originals.touched.contains(&target.name))
+            .filter(|(target, value)| self.is_due(target, value))
             .collect();
         for (target, value) in &changed {
             match &target.set {
                 Route::Parameter { name } => {
-                    parameter::set(self.needed_server(&target.name)?, &target.name, name, value)
-                        .await?;
+                    let server = self.needed_server(&target.name)?;
+                    let result = parameter::set(server, &target.name, name, value).await;
+                    self.note(&target.name, result)?;
                 }
                 Route::File { path } => self.apply_file(&target.name, path, value)?,
                 Route::Command { set, read } => {
@@ -217,8 +225,35 @@ impl Applier {
                 _ => {}
             }
         }
-        self.apply_engine(&changed).await?;
+        self.apply_engine_keys(&changed).await?;
         Ok(applied)
+    }
+
+    /// Was the knob ever changed, or is it about to be? What the server refused is as it was.
+    fn is_due(&self, target: &Target, value: &KnobValue) -> bool {
+        let touched = self.originals.touched.contains(&target.name);
+        let refused = self.originals.refused.contains(&target.name);
+        touched && !(refused && same(value, &target.baseline))
+    }
+
+    /// Writes down what the server refuses, and what it accepts after all.
+    fn note(&mut self, knob: &str, result: Result<(), ApplyError>) -> Result<(), ApplyError> {
+        let refused = &mut self.originals.refused;
+        let changed = match &result {
+            Ok(()) => refused.remove(knob),
+            Err(ApplyError::Refused { .. } | ApplyError::NoMeans { .. }) => {
+                // What it took before is not what it was, even if it refuses another value now.
+                !self.accepted.contains(knob) && refused.insert(knob.to_owned())
+            }
+            Err(_) => false,
+        };
+        if result.is_ok() {
+            self.accepted.insert(knob.to_owned());
+        }
+        if changed {
+            self.originals.save(&self.folder)?;
+        }
+        result
     }
 
     /// Each knob's value, where it has one.

@@ -77,23 +77,21 @@ impl Applier {
         &mut self,
         wanted: &[(Target, KnobValue)],
     ) -> Result<bool, ApplyError> {
-        let Some(original) = self.config_text.clone() else {
+        let (Some(original), Some(restart)) = (&self.config_text, &self.means.restart) else {
             return Ok(false);
         };
+        let (original, restart) = (original.clone(), restart.clone());
         let settings: Vec<Setting> = wanted
             .iter()
             .filter(|(target, value)| !same(value, &target.baseline))
             .filter_map(|(target, value)| setting(target, value))
             .collect();
-        let Some(restart) = self.means.restart.clone() else {
-            return Ok(false);
-        };
         let text = if settings.is_empty() {
             original.clone()
         } else {
             mongod_conf::edited(&original, &settings).map_err(|why| restart.failed(why))?
         };
-        if self.running_text.as_ref() == Some(&text) && restart.read_config()? == text {
+        if self.running.as_ref() == Some(&text) && restart.read_config()? == text {
             return Ok(false);
         }
         match self.restart_with(&restart, &text).await? {
@@ -105,19 +103,19 @@ impl Applier {
         }
     }
 
-    /// Dropped half-way, it leaves a server of which nothing is known: the next call restarts it.
+    /// The inner error says why the server did not come back.
     async fn restart_with(
         &mut self,
         restart: &Restart,
         text: &str,
     ) -> Result<Result<(), String>, ApplyError> {
-        self.running_text = None;
+        self.running = None;
         restart.write_config(text)?;
-        let restarted = self.restart(restart).await;
-        if restarted.is_ok() {
-            self.running_text = Some(text.into());
+        let result = self.restart(restart).await;
+        if result.is_ok() {
+            self.running = Some(text.to_owned());
         }
-        Ok(restarted)
+        Ok(result)
     }
 
     /// Runs the restart command and waits until another process than before answers. Without a server

@@ -42,7 +42,11 @@ impl Applier {
         // The original text, byte for byte: no setting differs from its original.
         let options = self.apply_options(&touched).await.map(|_| ());
         let options = options.map_err(|error| error.to_string());
-        let engine = self.apply_engine(&touched).await;
+        let due: Vec<(Target, KnobValue)> = (touched.iter())
+            .filter(|(target, value)| self.is_due(target, value))
+            .cloned()
+            .collect();
+        let engine = self.apply_engine(&due).await;
         let engine = engine.map_err(|error| error.to_string());
         for (target, value) in touched {
             let (name, result) = (
@@ -70,6 +74,9 @@ impl Applier {
         engine: &Result<(), String>,
     ) -> Result<(), String> {
         let knob = &target.name;
+        if !self.is_due(target, value) {
+            return Ok(());
+        }
         let result = match &target.set {
             Route::Option { .. } => return options.clone(),
             Route::Engine { .. } => return engine.clone(),

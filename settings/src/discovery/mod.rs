@@ -240,6 +240,3 @@ pub(crate) fn value_of(value: &Bson) -> Option<KnobValue> {
         _ => return None,
     })
 }
-
-#[cfg(test)]
-mod tests;

@@ -15,7 +15,7 @@ mod route;
 mod tests;
 mod write;
 
-use seekscope_run::tune::KnobValues;
+use seekscope_run::tune::{KnobValues, TunedKnob};
 use seekscope_tune::space::{Knob, Limit};
 
 pub use error::KnobFileError;
@@ -122,6 +122,19 @@ impl KnobEntry {
     /// Values in words, e.g. "3 to 80, logarithmic".
     pub fn range_in_words(&self) -> String {
         write::range_in_words(self)
+    }
+
+    /// As a run's record has it; the default is the baseline.
+    pub fn tuned(&self) -> TunedKnob {
+        TunedKnob {
+            name: self.knob.name.clone(),
+            baseline: self.knob.default.clone(),
+            range: self.range_in_words(),
+            logarithmic: self.is_logarithmic(),
+            change: write::change_letter(self.knob.change).into(),
+            risk: write::risk_letter(self.knob.risk).into(),
+            how: self.set.in_words(),
+        }
     }
 
     /// Whether it is drawn on a logarithmic axis.

@@ -91,11 +91,15 @@ fn mistakes_are_named_with_their_place() {
         let message = with(change, to);
         assert!(message.contains(part), "{part}: {message}");
     }
+}
+
+#[test]
+fn twins_and_hostile_choices_are_refused() {
     let twice = KnobFile::parse(&format!("{KNOB}{KNOB}"))
         .unwrap_err()
         .to_string();
     assert!(
-        twice.contains("line 10, knob `depth`: the name is taken"),
+        twice.contains("line 11, knob `depth`: the name is taken"),
         "{twice}"
     );
     let hostile = KNOB

@@ -167,9 +167,8 @@ fn knob(entry: &KnobEntry) -> String {
     for line in [
         entry.why.clone(),
         format!(
-            "{} {}; it {}, and {}.",
-            range_in_words(entry),
-            entry.unit,
+            "{}; it {}, and {}.",
+            format!("{} {}", range_in_words(entry), entry.unit).trim_end(),
             change_in_words(knob.change),
             risk_in_words(knob.risk)
         ),

@@ -73,6 +73,8 @@ async fn edited_and_put_back_byte_for_byte() {
         .unwrap();
     assert_eq!(restarts(), 3);
     drop(applier);
+    // A process that was killed between putting the file back and the restart.
+    fs::write(&conf, CONF).unwrap();
 
     // A later process has neither the text nor the command but for what is recorded.
     let json = fs::read_to_string(folder.join("originals.json")).unwrap();

@@ -100,7 +100,7 @@ fn the_change_and_its_undo() {
         ["echo 128 | sudo tee /sys/block/sdz/queue/read_ahead_kb"]
     );
     let undo: Value = yaml_serde::from_str(&texts.undo_mongod_conf).unwrap();
-    assert_eq!(undo["storage"]["syncPeriodSecs"], Value::from(60.0));
+    assert_eq!(undo["storage"]["syncPeriodSecs"], Value::from(60));
     assert_eq!(texts.risks.len(), 2, "{:?}", texts.risks);
     assert!(texts.risks.iter().any(|risk| {
         risk.contains("checkpoint_seconds from 60 to 120 s risks durability: a crash may lose more")

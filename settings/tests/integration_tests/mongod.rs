@@ -113,9 +113,16 @@ async fn receive(stream: &mut TcpStream) -> Option<(i32, i32, Vec<u8>)> {
 fn answer(command: &Document, state: &mut State) -> Document {
     let name = command.keys().next().unwrap().as_str();
     match name {
-        "isMaster" | "ismaster" | "hello" => recorded("4.2", "isMaster").reply,
+        "isMaster" | "ismaster" | "hello" => {
+            let mut greeting = recorded("4.2", "isMaster").reply;
+            // The driver speaks with 4.4 and later only; nothing else here depends on it.
+            greeting.insert("maxWireVersion", 9);
+            greeting
+        }
         "buildInfo" | "getCmdLineOpts" | "hostInfo" | "serverStatus" => recorded("4.2", name).reply,
-        "getParameter" if command.get_str(name) == Ok("*") => state.parameters.clone(),
+        "getParameter" if command.get_str(name).is_ok_and(|all| all == "*") => {
+            state.parameters.clone()
+        }
         "getParameter" => {
             let wanted = command.keys().nth(1).unwrap();
             let value = state.parameters.get(wanted).unwrap().clone();

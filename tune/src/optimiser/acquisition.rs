@@ -5,11 +5,15 @@ use seekscope_stats::{SplitMix64, normal_below, normal_density};
 use crate::gp::Belief;
 use crate::space::Space;
 
-/// Points drawn anywhere, points drawn around each good setting, and steps of each final climb.
+/// Points drawn anywhere, points drawn around each good setting, final climbs (so many of them from the best
+/// points whatever they choose), and steps of each. With all climbs from the three best points, the median
+/// regret on the deceptive response after 100 measurements was 54 % instead of 21 % (24 seeds); that on the
+/// sparse one, whose choices do nothing, was 20 % instead of 22 %.
 const ANYWHERE: usize = 250;
 const AROUND: usize = 60;
-const CLIMBS: usize = 3;
-const CLIMB_STEPS: usize = 70;
+const CLIMBS: usize = 6;
+const CLIMBS_BEST: usize = 3;
+const CLIMB_STEPS: usize = 45;
 /// How many coordinates change at once, on average.
 const MUTATED: f64 = 3.0;
 
@@ -61,6 +65,13 @@ pub(crate) struct Search<'a> {
     pub(crate) tried: &'a [Vec<f64>],
 }
 
+/// A candidate and what it promises.
+struct Found {
+    value: f64,
+    point: Vec<f64>,
+    levels: Vec<f64>,
+}
+
 impl Search<'_> {
     fn snapped(&self, mut point: Vec<f64>) -> Option<(Vec<f64>, Vec<f64>)> {
         if let Some(part) = &self.part {
@@ -71,6 +82,32 @@ impl Search<'_> {
         wanted.then_some((point, levels))
     }
 
+    /// The choices of the knobs that are not numbers.
+    fn choices(&self, levels: &[f64]) -> Vec<f64> {
+        let knobs = self.space.knobs().iter().zip(levels);
+        knobs
+            .filter(|(knob, _)| knob.choices().is_some())
+            .map(|(_, level)| *level)
+            .collect()
+    }
+
+    /// Where to climb from: the best points, and the best of some other combinations of choices. Small steps
+    /// seldom leave a combination, and the best points of all are mostly neighbours.
+    fn starts(&self, sorted: Vec<Found>) -> Vec<Found> {
+        let mut starts: Vec<Found> = Vec::new();
+        for found in sorted {
+            let choices = self.choices(&found.levels);
+            let known = || starts.iter().any(|s| self.choices(&s.levels) == choices);
+            if starts.len() < CLIMBS_BEST || !known() {
+                starts.push(found);
+            }
+            if starts.len() == CLIMBS {
+                break;
+            }
+        }
+        starts
+    }
+
     /// The levels with the highest value found.
     pub(crate) fn maximise(
         &self,
@@ -78,7 +115,7 @@ impl Search<'_> {
         value: impl Fn(&[f64]) -> f64,
     ) -> Option<Vec<f64>> {
         let d = self.space.knobs().len();
-        let mut found: Vec<(f64, Vec<f64>, Vec<f64>)> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
         for nth in 0..ANYWHERE + AROUND * self.around.len() {
             let point = match self.around.get(nth.wrapping_sub(ANYWHERE) / AROUND) {
                 Some(centre) if nth >= ANYWHERE => mutated(centre, 0.12, rng),
@@ -86,24 +123,32 @@ impl Search<'_> {
             };
             if let Some((point, levels)) = self.snapped(point) {
                 let features = self.space.featurise(&levels);
-                found.push((value(&features), point, levels));
+                found.push(Found {
+                    value: value(&features),
+                    point,
+                    levels,
+                });
             }
         }
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        found.truncate(CLIMBS);
+        found.sort_by(|a, b| b.value.total_cmp(&a.value));
+        let mut found = self.starts(found);
         for best in &mut found {
             for step in 0..CLIMB_STEPS {
                 let width = 0.2 * 0.03f64.powf(step as f64 / CLIMB_STEPS as f64);
-                if let Some((point, levels)) = self.snapped(mutated(&best.1, width, rng)) {
+                if let Some((point, levels)) = self.snapped(mutated(&best.point, width, rng)) {
                     let reached = value(&self.space.featurise(&levels));
-                    if reached > best.0 {
-                        *best = (reached, point, levels);
+                    if reached > best.value {
+                        *best = Found {
+                            value: reached,
+                            point,
+                            levels,
+                        };
                     }
                 }
             }
         }
-        found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        found.into_iter().next().map(|(_, _, levels)| levels)
+        found.sort_by(|a, b| b.value.total_cmp(&a.value));
+        found.into_iter().next().map(|best| best.levels)
     }
 }
 

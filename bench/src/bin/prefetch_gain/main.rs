@@ -27,8 +27,8 @@ const CACHE_BYTES: u64 = 32 << 20;
 const AGED_SHARE: f64 = 0.1;
 /// For a trial that finds out what the processes need.
 const NO_LIMIT_BYTES: u64 = 1 << 40;
-/// Of the kernel for the group.
-const KERNEL_BYTES: u64 = 4 << 20;
+/// What the limit may be missed by.
+const MARGIN_BYTES: u64 = 2 << 20;
 
 /// What prefetch gains.
 #[derive(Debug, Parser)]
@@ -39,6 +39,21 @@ struct Arguments {
     /// Documents of about 3 KiB
     #[arg(long, default_value_t = 40_000)]
     docs: u64,
+    /// On this disk alone
+    #[arg(long, value_parser = ["plain", "throttled"])]
+    disk: Option<String>,
+    /// With this much page cache alone
+    #[arg(long, value_parser = ["all", "quarter"])]
+    memory: Option<String>,
+    /// This activity alone
+    #[arg(long, value_parser = ["scan", "index build"])]
+    activity: Option<String>,
+    /// No point reads of others
+    #[arg(long)]
+    no_others: bool,
+    /// Keep what seekscope says of each of its runs, as lines of JSON, in this file
+    #[arg(long)]
+    records: Option<PathBuf>,
     #[command(flatten)]
     programs: Programs,
     /// Only does this (scan, index build) on the server of `--uri`, and writes its seconds into `--seconds`
@@ -86,12 +101,17 @@ async fn main() -> Result<()> {
         hosts,
         data,
         seekscope: arguments.programs.seekscope.clone(),
+        records: arguments.records.clone(),
     };
-    gains(&mut bed, arguments.pairs, walked.file_bytes).await?;
+    gains(&mut bed, &arguments, walked.file_bytes).await?;
+    if arguments.no_others {
+        return Ok(());
+    }
     foreground::compare(&mut bed, arguments.pairs).await
 }
 
-async fn gains(bed: &mut Bed, pairs: u32, file_bytes: u64) -> Result<()> {
+async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<()> {
+    let wanted = |only: &Option<String>, name| only.as_deref().is_none_or(|only| only == name);
     println!(
         "\n{:34}  {:28}  {:28}  times faster (95 %)             CPU share without, with  page cache MB",
         "", "without s", "with s"
@@ -99,6 +119,13 @@ async fn gains(bed: &mut Bed, pairs: u32, file_bytes: u64) -> Result<()> {
     for throttled in [false, true] {
         for quarter in [false, true] {
             for activity in Activity::ALL {
+                let memory_name = if quarter { "quarter" } else { "all" };
+                let is_wanted = wanted(&arguments.disk, disk_name(throttled))
+                    && wanted(&arguments.memory, memory_name)
+                    && wanted(&arguments.activity, activity.name());
+                if !is_wanted {
+                    continue;
+                }
                 let memory = match quarter {
                     true => Some(needs(bed, throttled, activity, file_bytes).await?),
                     false => None,
@@ -107,7 +134,7 @@ async fn gains(bed: &mut Bed, pairs: u32, file_bytes: u64) -> Result<()> {
                     throttled,
                     memory_bytes: memory.map(|bytes| bytes[usize::from(prefetching)]),
                 };
-                let trials = paired(bed, pairs, activity, conditions).await?;
+                let trials = paired(bed, arguments.pairs, activity, conditions).await?;
                 show(throttled, quarter, activity, &trials);
             }
         }
@@ -129,7 +156,7 @@ async fn needs(
     let mut limits = [0; 2];
     for (prefetching, limit) in [false, true].into_iter().zip(&mut limits) {
         let trial = bed.trial(conditions, activity, prefetching).await?;
-        *limit = file_bytes / 4 + trial.charged.own_bytes + KERNEL_BYTES;
+        *limit = file_bytes / 4 + trial.charged.own_bytes + MARGIN_BYTES;
     }
     Ok(limits)
 }
@@ -157,6 +184,14 @@ async fn paired(
     Ok(trials)
 }
 
+fn disk_name(throttled: bool) -> &'static str {
+    let conditions = Conditions {
+        throttled,
+        memory_bytes: None,
+    };
+    conditions.disk_name()
+}
+
 fn show(throttled: bool, quarter: bool, activity: Activity, trials: &[[Trial; 2]]) {
     let mut pairs = Pairs::default();
     for [without, with] in trials {
@@ -173,11 +208,7 @@ fn show(throttled: bool, quarter: bool, activity: Activity, trials: &[[Trial; 2]
     };
     let cpu_share = |trial: &Trial| trial.cpu_s / trial.seconds;
     let cache_mb = |trial: &Trial| trial.charged.cache_bytes as f64 / 1e6;
-    let disk = Conditions {
-        throttled,
-        memory_bytes: None,
-    }
-    .disk_name();
+    let disk = disk_name(throttled);
     let memory = if quarter { "a quarter" } else { "all" };
     println!(
         "{disk:9}  {memory:9}  {:11}  {pairs}   {:4.2}, {:4.2}   {:5.1}, {:5.1}  (begins {:.2} s later)",

@@ -33,6 +33,8 @@ pub(crate) struct Bed {
     /// The collection, aged.
     pub(crate) data: PathBuf,
     pub(crate) seekscope: PathBuf,
+    /// Where what seekscope says is kept.
+    pub(crate) records: Option<PathBuf>,
 }
 
 impl Bed {
@@ -98,6 +100,7 @@ impl Bed {
             seconds.display()
         );
         let mut command = Command::new("sh");
+        command.stdout(Stdio::null());
         if prefetching {
             for group in cold.groups() {
                 write!(script, "echo $$ > '{}'; ", group.display())?;
@@ -107,13 +110,14 @@ impl Bed {
             command.args(["prefetch", &cold.local.uri(), &namespace()?.to_string()]);
             command.args(["--command", &work, "--json", "--quiet", "--out"]);
             command.arg(folder.join("run"));
+            if let Some(records) = &self.records {
+                let mut options = std::fs::File::options();
+                command.stdout(options.create(true).append(true).open(records)?);
+            }
         } else {
             command.arg("-c").arg(work);
         }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .kill_on_drop(true);
+        command.stdin(Stdio::null()).kill_on_drop(true);
         Ok(command.spawn()?)
     }
 }

@@ -1,0 +1,109 @@
+//! What a server's answers tell about where a collection lies (in a cluster of shards?) and about its
+//! indexes.
+
+use bson::{Bson, Document};
+
+use crate::replies::is_set;
+
+/// Replies are nested a few levels deep.
+const DEPTH_MAX: u32 = 40;
+
+/// Why the place of a collection forbids to rename another over it, from the answers to `collStats` and
+/// `shardingState`; `None` where nothing does.
+pub(crate) fn obstacle(coll_stats: &Document, sharding_state: Option<&Document>) -> Option<String> {
+    if is_set(coll_stats, "sharded") {
+        return Some(
+            "it is sharded: renaming would break its routing; resync the members of each shard one \
+             after the other, or use reshardCollection with the same key"
+                .into(),
+        );
+    }
+    let builds = coll_stats.get_array("indexBuilds");
+    if builds.is_ok_and(|builds| !builds.is_empty()) {
+        return Some("an index is being built on it".into());
+    }
+    let is_shard = sharding_state.is_some_and(|state| is_set(state, "enabled"));
+    is_shard.then(|| {
+        "the server is a shard: a rename would not be known to its cluster; connect to mongos for \
+         a collection that is not sharded, else resync the members of each shard one after the other"
+            .into()
+    })
+}
+
+/// Whether the answer to `explain` says that a document may stand in this index several times, because
+/// it holds the elements of arrays.
+pub(crate) fn is_multikey(explained: &Document, index: &str) -> bool {
+    says_multikey(explained, index, DEPTH_MAX)
+}
+
+fn says_multikey(stage: &Document, index: &str, depth: u32) -> bool {
+    let is_index = stage.get_str("indexName").is_ok_and(|name| name == index);
+    if is_index && is_set(stage, "isMultiKey") {
+        return true;
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return false;
+    };
+    stage.values().any(|value| match value {
+        Bson::Document(inner) => says_multikey(inner, index, depth),
+        Bson::Array(inner) => inner
+            .iter()
+            .filter_map(Bson::as_document)
+            .any(|inner| says_multikey(inner, index, depth)),
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::doc;
+
+    use super::*;
+
+    /// As mongos answers for a collection on two shards, as a shard answers for itself, and as other
+    /// members of replica sets do.
+    #[test]
+    fn shards_are_told_by_their_answers() {
+        let plain = doc! { "ns": "shop.orders", "count": 3, "ok": 1.0 };
+        let sharded = doc! {
+            "sharded": true, "ns": "shop.orders", "shards": { "s0": {}, "s1": {} }, "ok": 1.0,
+        };
+        let shard = doc! {
+            "enabled": true, "configServer": "c/localhost:27019", "shardName": "s0",
+            "clusterId": bson::oid::ObjectId::new(), "versions": {}, "ok": 1.0,
+        };
+        let alone = doc! { "enabled": false, "ok": 1.0 };
+        assert_eq!(obstacle(&plain, None), None);
+        assert_eq!(obstacle(&plain, Some(&alone)), None);
+        assert_eq!(obstacle(&doc! { "sharded": false }, None), None);
+        let why = obstacle(&sharded, None).unwrap();
+        assert!(
+            why.contains("resync") && why.contains("reshardCollection"),
+            "{why}"
+        );
+        let why = obstacle(&plain, Some(&shard)).unwrap();
+        assert!(why.contains("connect to mongos"), "{why}");
+        let building = doc! { "indexBuilds": ["a_1"] };
+        assert!(obstacle(&building, Some(&alone)).unwrap().contains("index"));
+    }
+
+    #[test]
+    fn an_index_of_array_elements_is_found_in_any_plan() {
+        let scan = |name: &str, multi: bool| {
+            doc! { "stage": "FETCH", "inputStage": {
+                "stage": "IXSCAN", "indexName": name, "isMultiKey": multi,
+            } }
+        };
+        let classic = |plan| doc! { "queryPlanner": { "winningPlan": plan } };
+        assert!(is_multikey(&classic(scan("a_1", true)), "a_1"));
+        assert!(!is_multikey(&classic(scan("a_1", false)), "a_1"));
+        assert!(!is_multikey(&classic(scan("b_1", true)), "a_1"), "another");
+        // Slot-based engine, and through mongos.
+        let slots = doc! { "winningPlan": { "queryPlan": scan("a_1", true), "slotBasedPlan": {} } };
+        assert!(is_multikey(&doc! { "queryPlanner": slots }, "a_1"));
+        let routed = doc! { "shards": [{ "shardName": "s0", "winningPlan": scan("a_1", true) }] };
+        assert!(is_multikey(&classic(routed), "a_1"));
+        let endless = (0..1000).fold(scan("a_1", true), |inner, _| doc! { "inputStage": inner });
+        assert!(!is_multikey(&endless, "a_1"));
+    }
+}
