@@ -9,10 +9,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use sha2::{Digest, Sha256};
 
+/// More than a process number and a path is not ours.
+const TEXT_MAX_BYTES: u64 = 8 << 10;
+
 /// Held until dropped.
 #[derive(Debug)]
 pub struct TunerLock {
-    _file: File,
+    file: File,
+    last_run: Option<PathBuf>,
 }
 
 /// Why there is no lock.
@@ -69,24 +73,55 @@ impl TunerLock {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                let mut text = String::new();
-                let _ = file.take(32).read_to_string(&mut text);
-                return Err(LockError::Held {
-                    what: what.into(),
-                    pid: text.trim().parse().ok(),
-                });
+                let (pid, _) = said(&mut file);
+                let what = what.into();
+                return Err(LockError::Held { what, pid });
             }
             Err(error) => return Err(failed(error.into())),
         }
         // The file stays when the lock ends: removing it would let two hold locks on two files.
-        let write = |file: &mut File| {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "{}", std::process::id())
-        };
-        write(&mut file).map_err(failed)?;
-        Ok(Self { _file: file })
+        let (_, last_run) = said(&mut file);
+        let mut lock = Self { file, last_run };
+        lock.write().map_err(failed)?;
+        Ok(lock)
     }
+
+    /// The run of the session that was named last; it may have been killed.
+    pub fn last_run(&self) -> Option<&Path> {
+        self.last_run.as_deref()
+    }
+
+    /// Names the session, for whoever has the lock after it.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn name_run(&mut self, run: &Path) -> io::Result<()> {
+        self.last_run = Some(run.into());
+        self.write()
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let run = self.last_run.as_deref().unwrap_or(Path::new(""));
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        writeln!(self.file, "{}\n{}", std::process::id(), run.display())
+    }
+}
+
+/// The process and the run that a lock names.
+fn said(file: &mut File) -> (Option<u32>, Option<PathBuf>) {
+    let mut text = String::new();
+    // What cannot be read names nobody.
+    let _ = file.take(TEXT_MAX_BYTES).read_to_string(&mut text);
+    let mut lines = text.lines();
+    let pid = lines.next().and_then(|line| line.trim().parse().ok());
+    (
+        pid,
+        lines
+            .next()
+            .filter(|run| !run.is_empty())
+            .map(PathBuf::from),
+    )
 }
 
 /// The members of a server, one text for all ways of naming them.
@@ -116,7 +151,9 @@ mod tests {
     fn the_second_is_told_of_the_first() {
         let folder = tempfile::tempdir().unwrap();
         let server = |host: &str, port| TunerLock::server(folder.path(), &[(host.into(), port)]);
-        let first = server("localhost", 27017).unwrap();
+        let mut first = server("localhost", 27017).unwrap();
+        assert_eq!(first.last_run(), None);
+        first.name_run(Path::new("/runs/one")).unwrap();
         let error = server("127.0.0.1", 27017).unwrap_err();
         assert!(
             matches!(error, LockError::Held { pid: Some(pid), .. } if pid == std::process::id()),
@@ -124,7 +161,11 @@ mod tests {
         );
         let _other = server("localhost", 27018).unwrap();
         drop(first);
-        let _again = server("localhost", 27017).unwrap();
+        // Who does not name a run leaves the last one named.
+        for _ in 0..2 {
+            let again = server("localhost", 27017).unwrap();
+            assert_eq!(again.last_run(), Some(Path::new("/runs/one")));
+        }
         let _host = TunerLock::host(folder.path()).unwrap();
         assert!(TunerLock::host(folder.path()).is_err());
     }

@@ -183,7 +183,7 @@ pub struct TuneKnobArgs {
     #[arg(long, value_name = "FILE", requires = "restart_command")]
     pub config_file: Option<PathBuf>,
     /// A shell command that restarts the server, e.g. 'systemctl restart mongod'
-    #[arg(long, value_name = "CMD", requires = "config_file")]
+    #[arg(long, value_name = "CMD")]
     pub restart_command: Option<String>,
     /// Tune although the server takes other traffic, whose clients will feel each setting
     #[arg(long)]

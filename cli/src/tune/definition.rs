@@ -23,6 +23,7 @@ const SECRET_WORDS: [&str; 6] = ["pass", "pwd", "secret", "token", "key", "crede
 const HIDDEN: &str = "...";
 /// What messages call it.
 const URI: &str = "the connection string";
+const RESTART: &str = "--restart-command";
 /// Ours is a few thousand bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
@@ -107,13 +108,6 @@ impl Definition {
         Ok(definition)
     }
 
-    /// With the connection string from the command line if it holds secrets: what puts settings back needs
-    /// nothing else.
-    pub fn with_uri(mut self, given: Option<&str>) -> Result<Self> {
-        self.secret.retain(|name| name == URI);
-        self.with_secrets([given, None, None, None])
-    }
-
     /// Takes from the command line what was not kept because it holds secrets.
     pub fn with_secrets(mut self, given: [Option<&str>; TEXTS]) -> Result<Self> {
         let uri = given[0].unwrap_or_default();
@@ -142,13 +136,19 @@ impl Definition {
         Ok(self)
     }
 
+    /// The same for putting settings back, which runs no load.
+    pub fn for_restore(mut self, uri: Option<&str>, restart: Option<&str>) -> Result<Self> {
+        self.secret.retain(|name| name == URI || name == RESTART);
+        self.with_secrets([uri, None, None, restart])
+    }
+
     /// Texts in which secrets may stand.
     fn texts(&mut self) -> [(&'static str, &mut Option<String>); TEXTS] {
         [
             (URI, &mut self.target),
             ("--command", &mut self.measured.command),
             ("--prepare", &mut self.measured.prepare),
-            ("--restart-command", &mut self.restart_command),
+            (RESTART, &mut self.restart_command),
         ]
     }
 

@@ -5,6 +5,7 @@
 
 mod apply;
 mod arena;
+mod asked;
 mod command_load;
 mod definition;
 mod init;
@@ -12,6 +13,7 @@ mod knobs;
 mod local_arena;
 mod measurement;
 mod metric;
+mod record;
 mod restore;
 mod results;
 mod server_arena;
@@ -24,24 +26,23 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use seekscope_run::tune::{TuneRecord, TuneTrial, TunedKnob};
+use seekscope_run::tune::{TuneRecord, TuneTrial};
 use seekscope_run::{HostFacts, Outcome, RunDirectory};
-use seekscope_settings::{KnobEntry, exports};
+use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
 use seekscope_tune::session::{Plan, Session as TuningSession};
-use serde::Serialize;
 
 use self::arena::{Arena, Place};
+use self::asked::Asked;
 use self::definition::Definition;
 use self::knobs::Choice;
 use self::local_arena::LocalArena;
 use self::measurement::Load;
-use self::metric::{Constraint, Metric};
 use self::server_arena::ServerArena;
 use self::telling::Telling;
 use self::tuner::Tuner;
-use crate::args::{TuneArgs, TuneMeasuredArgs, TuneSessionArgs, TuneVerb};
-use crate::bench::{Repeatable, Stage};
+use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
+use crate::bench::Stage;
 use crate::environment::Environment;
 use crate::exit::{Interrupted, Usage, message_of};
 use crate::interruption::Interruption;
@@ -125,54 +126,6 @@ impl Earlier {
     }
 }
 
-/// What is measured, checked.
-struct Asked {
-    load: Load,
-    metric: Metric,
-    constraints: Vec<Constraint>,
-}
-
-impl Asked {
-    fn new(args: &TuneMeasuredArgs) -> Result<Self> {
-        let direction = match (args.maximize, args.minimize) {
-            (true, _) => Some(Goal::Maximise),
-            (_, true) => Some(Goal::Minimise),
-            _ => None,
-        };
-        let usual = if args.command.is_some() {
-            "output"
-        } else {
-            "throughput"
-        };
-        let metric = Metric::parse(args.metric.as_deref().unwrap_or(usual), direction)?;
-        let constraints = args.constraint.iter().map(|text| Constraint::parse(text));
-        Ok(Self {
-            load: load(args)?,
-            metric,
-            constraints: constraints.collect::<Result<_>>()?,
-        })
-    }
-}
-
-fn load(args: &TuneMeasuredArgs) -> Result<Load> {
-    match (&args.workload, &args.command) {
-        (Some(name), None) => {
-            let options: Vec<String> = args
-                .workload_options
-                .split_whitespace()
-                .map(String::from)
-                .collect();
-            let workload = Repeatable::parse(name, &options, &args.database, args.trial_for)?;
-            Ok(Load::Workload(Box::new(workload)))
-        }
-        (None, Some(command)) => Ok(Load::Command {
-            command: command.clone(),
-            limit: args.command_limit,
-        }),
-        _ => Err(Usage("say what is to be measured: --workload or --command".into()).into()),
-    }
-}
-
 fn begin(args: &TuneSessionArgs, asked: &Asked, arguments: Vec<String>) -> Result<Stage> {
     let interruption = Interruption::listen(Signals::catch());
     let mut session = Session::begin("tune", arguments, args.out.as_deref())?;
@@ -216,7 +169,7 @@ async fn whole(
     };
     let session = TuningSession::new(definition.plan.clone()).map_err(|e| Usage(e.to_string()))?;
     let entries = definition.knob_file()?.knobs;
-    fill(record, &definition, &asked, &entries);
+    record::fill(record, &definition, &asked, &entries);
     definition.save(stage.session.directory.path())?;
     // `tune show` of a session under way, or killed, names what it measures.
     stage.session.document.tune = Some(record.clone());
@@ -330,47 +283,6 @@ fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
     definition.configured = choice.configured;
     definition.knobs = knobs;
     definition
-}
-
-/// What the record says from the start.
-fn fill(record: &mut TuneRecord, definition: &Definition, asked: &Asked, entries: &[KnobEntry]) {
-    let measured = &definition.measured;
-    let command = measured.command.as_ref().map(|_| "a command".to_string());
-    record.workload = match &measured.workload {
-        Some(name) => format!("{name} {}", measured.workload_options)
-            .trim()
-            .into(),
-        None => command.unwrap_or_default(),
-    };
-    record.metric.clone_from(&asked.metric.name);
-    record.unit = asked.metric.unit.into();
-    record.maximise = asked.metric.goal == Goal::Maximise;
-    record.constraints = asked.constraints.iter().map(|c| c.text.clone()).collect();
-    record.seed = definition.plan.seed;
-    record.left_out.clone_from(&definition.left_out);
-    record.knobs = entries.iter().map(tuned_knob).collect();
-}
-
-fn tuned_knob(entry: &KnobEntry) -> TunedKnob {
-    TunedKnob {
-        name: entry.knob.name.clone(),
-        baseline: entry.knob.default.clone(),
-        range: entry.range_in_words(),
-        logarithmic: entry.is_logarithmic(),
-        change: letter(entry.knob.change),
-        risk: letter(entry.knob.risk),
-        how: entry.set.in_words(),
-    }
-}
-
-/// As knob files write it, e.g. "R".
-fn letter(of: impl Serialize) -> String {
-    let written = serde_json::to_value(of).ok();
-    written
-        .as_ref()
-        .and_then(|v| v.as_str())
-        .unwrap_or_default()
-        .into()
 }
 
 /// Ends the run: its records are whole whatever happened.

@@ -18,7 +18,10 @@ use crate::progress::Progress;
 /// Runs it. Once begun it is not interrupted by the first signal: half put back helps nobody.
 pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) -> Result<()> {
     let progress = Progress::new(args.output.quiet);
-    let definition = Definition::read(run)?.with_uri(args.target.as_deref())?;
+    let definition = Definition::read(run)?.for_restore(
+        args.target.as_deref(),
+        args.knobs.restart_command.as_deref(),
+    )?;
     let (means, _lock) = match definition.target.as_deref() {
         Some(LOCAL) => {
             return output::print(
@@ -33,8 +36,7 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
             };
             let locks = server_arena::lock_folder(&environment.lease_folder)?;
             let lock = TunerLock::server(&locks, target.server()?.addresses())?;
-            // How to restart it stands with the originals.
-            (means(&target, None)?, Some(lock))
+            (means(&target, definition.restart())?, Some(lock))
         }
     };
     let Some(mut applier) = Applier::resume(run, means)? else {

@@ -28,7 +28,8 @@ pub struct ServerArena {
     fresh_data: bool,
     applier: Option<Applier>,
     /// No other session tunes this server, or this host, meanwhile.
-    locks: Vec<TunerLock>,
+    lock: TunerLock,
+    host_lock: Option<TunerLock>,
     loads: u32,
 }
 
@@ -47,10 +48,12 @@ impl ServerArena {
             .or(Target::connect(uri, "", None))
             .await?;
         let server = target.server()?;
-        let mut locks = vec![TunerLock::server(lock_folder, server.addresses())?];
-        if args.knobs.host {
-            locks.push(TunerLock::host(lock_folder)?);
-        }
+        let lock = TunerLock::server(lock_folder, server.addresses())?;
+        refuse_if_unrestored(&lock, args.resume.as_deref())?;
+        let host_lock = match args.knobs.host {
+            true => Some(TunerLock::host(lock_folder)?),
+            false => None,
+        };
         if !args.knobs.busy {
             let asked = async { Ok(Traffic::of(server).await?) };
             refuse_if_busy(&stage.interruption.or(asked).await?)?;
@@ -59,7 +62,8 @@ impl ServerArena {
             target,
             fresh_data,
             applier: None,
-            locks,
+            lock,
+            host_lock,
             loads: 0,
         })
     }
@@ -79,6 +83,8 @@ impl ServerArena {
     ) -> Result<()> {
         let means = means(&self.target, definition.restart())?;
         self.applier = Some(begin(stage, entries, means, earlier).await?);
+        let run = stage.session.directory.path();
+        self.lock.name_run(run).context("cannot write the lock")?;
         match load {
             Load::Workload(_) if !self.fresh_data => self.load(stage, load).await,
             _ => Ok(()),
@@ -124,7 +130,7 @@ impl ServerArena {
             Some(applier) => put_back(progress, applier).await,
             None => None,
         };
-        drop(self.locks);
+        drop((self.lock, self.host_lock));
         Ok(restored)
     }
 }
@@ -170,6 +176,31 @@ pub async fn begin(
     }
     let folder = stage.session.directory.path();
     Ok(Applier::begin(entries, means, folder)?)
+}
+
+/// What a killed session left changed would be this one's baseline.
+fn refuse_if_unrestored(lock: &TunerLock, resumed: Option<&Path>) -> Result<()> {
+    let Some(run) = lock.last_run() else {
+        return Ok(());
+    };
+    if resumed.and_then(|run| run.canonicalize().ok()).as_deref() == Some(run) {
+        return Ok(());
+    }
+    // A run that is gone, or is not ours to read, says nothing.
+    let Ok(Some(applier)) = Applier::resume(run, Means::default()) else {
+        return Ok(());
+    };
+    let left = applier.originals().outstanding();
+    if left.is_empty() {
+        return Ok(());
+    }
+    Err(Elsewhere(format!(
+        "an earlier session ended before it could put back {}, which this one would take for what the server \
+         had: seekscope tune --restore {} first",
+        left.join(", "),
+        run.display()
+    ))
+    .into())
 }
 
 fn refuse_if_busy(traffic: &Traffic) -> Result<()> {

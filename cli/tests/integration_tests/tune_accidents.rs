@@ -80,6 +80,9 @@ fn what_a_kill_leaves_changed_is_put_back_on_demand() {
         ORIGINAL,
         "a killed session cannot put anything back"
     );
+    // What is changed is nobody's baseline.
+    let output = scripted.session("next", &[]).output().unwrap();
+    assert_fails(&output, 3, &["depth", "--restore", "/run first"]);
     // The second has nothing to do, and does no harm even where somebody has set it since.
     for expected in [ORIGINAL, "5\n"] {
         let restore = ["tune", "--restore", "run"];

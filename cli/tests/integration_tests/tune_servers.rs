@@ -2,12 +2,17 @@
 //! ones.
 
 use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
 
 use seekscope_run::tune::{TrialPurpose, TrialStatus};
 
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine, server_binary, stderr};
-use crate::tune::{count, trials};
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, machine, run_document, send, server_binary, stderr,
+    wait,
+};
+use crate::tune::{count, trials, wait_for_trials};
 
 /// A server, and a file that a script of the user sets: best at 16, and 2 at the start.
 pub struct Scripted {
@@ -256,6 +261,20 @@ set = { local = "block_compressor" }
         let output = bench.seekscope(&apply).output().unwrap();
         assert_fails(&output, 2, &["start options of a private server"]);
     }
+}
+
+#[test]
+fn an_interrupted_session_leaves_nothing_of_its_private_server() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let mut tune = private(&bench, "run", "write_tickets");
+    let mut child = tune.stdout(Stdio::null()).spawn().unwrap();
+    wait_for_trials(&bench.path("run"), |trials| trials.len() >= 2);
+    send(&child, libc::SIGINT);
+    let status = wait(&mut child, Duration::from_secs(60));
+    assert_eq!(status.code(), Some(130));
+    assert_eq!(bench.leftovers(&["run"]), Vec::<String>::new());
+    assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");
 }
 
 #[test]
