@@ -238,6 +238,25 @@ mod tests {
     }
 
     #[test]
+    fn putting_back_needs_no_load() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut definition = definition();
+        definition.restart_command = Some("restart -p hush".into());
+        definition.save(folder.path()).unwrap();
+        let restore = |restart| {
+            let read = Definition::read(folder.path()).unwrap();
+            read.for_restore(Some("mongodb://u:hush@h/"), restart)
+        };
+        let whole = restore(Some("restart -p hush")).unwrap();
+        assert_eq!(whole.restart_command.as_deref(), Some("restart -p hush"));
+        let error = restore(None).unwrap_err();
+        assert!(
+            error.is::<Usage>() && !error.to_string().contains("hush"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn what_is_no_session_is_said() {
         let folder = tempfile::tempdir().unwrap();
         assert!(Definition::read(folder.path()).unwrap_err().is::<Usage>());
