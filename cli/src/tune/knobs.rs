@@ -62,7 +62,7 @@ pub async fn choose(
     let unlocked = Unlocked {
         durability: args.knobs.allow_durability,
         availability: args.knobs.allow_availability,
-        restart: args.knobs.restart_command.is_some() || matches!(whose, Whose::Ours { .. }),
+        restart: args.knobs.config_file.is_some() || matches!(whose, Whose::Ours { .. }),
         reload: args.knobs.reload,
     };
     let found = found(&file, &whose, unlocked, args.knobs.host, &args.local);

@@ -1,8 +1,8 @@
 //! What a session's figures mean, in words.
 
-use seekscope_run::tune::{Expected, TuneDuel, TuneNoise, TuneVerdict, TunedKnob};
+use seekscope_run::tune::{Expected, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob};
 use seekscope_run::units::format_count;
-use seekscope_run::{Outcome, RunDocument, TuneRecord};
+use seekscope_run::{Outcome, RunDocument, TuneRecord, TuneTrial};
 
 use super::reading::{
     BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
@@ -75,7 +75,8 @@ fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
 }
 
 fn without_duel(document: &RunDocument, record: &TuneRecord) -> String {
-    let searched = !record.best.is_empty();
+    let of_search = |trial: &TuneTrial| trial.purpose == TrialPurpose::Search;
+    let searched = record.trials.iter().any(of_search);
     let why = if searched && is_baseline(record, &record.best) {
         return "no real gain: nothing that was tried promised more than the settings found at the start, \
                 so no duel was fought"

@@ -12,8 +12,13 @@ const BLOCKS: usize = 6;
 /// and so many are fought even if it takes longer than thought: fewer decide nothing.
 pub(super) const BLOCKS_MIN: usize = 4;
 
-/// The median of the runs that went through, or of all if none did.
+/// The median of the runs that went through, or of all if none did. The first prepared more than its own
+/// run, such as the data of all, and counts only while it is the only one.
 pub(super) fn run_time(trials: &[TuneTrial]) -> Option<Duration> {
+    let trials = match trials {
+        [_, later @ ..] if !later.is_empty() => later,
+        all => all,
+    };
     let time = |trial: &TuneTrial| trial.prepare_s + trial.measure_s;
     let through = |trial: &&TuneTrial| {
         matches!(
@@ -37,9 +42,12 @@ impl Session {
         (self.run_time().unwrap_or_default()).saturating_mul(runs)
     }
 
-    /// Whether the budget allows no search at all; not known before the first run.
+    /// Whether the budget allows no search at all; not known before the second run.
     pub(super) fn budget_too_small(&self, elapsed: Duration) -> Option<Stopped> {
         let (budget, run) = self.plan.budget.zip(self.run_time())?;
+        if self.trials.len() < 2 {
+            return None;
+        }
         let searched =
             |t: &TuneTrial| matches!(t.purpose, TrialPurpose::Search | TrialPurpose::Duel);
         let due = self.baseline_runs_due() + self.duel_runs();
