@@ -194,7 +194,9 @@ fn interrupted_or_killed_it_leaves_the_server_with_its_own_file() {
     let whole = slow.bench.path("mongod.conf.new");
     std::fs::write(&whole, CONFIG).unwrap();
     std::fs::rename(&whole, &slow.config).unwrap();
-    // The command stands with the originals.
+    // And the server is gone.
+    let pid = std::fs::read_to_string(slow.bench.path("pid")).unwrap();
+    let _ = Command::new("kill").args(["-9", pid.trim()]).status();
     let restore = ["tune", "--restore", "killed"];
     for _ in 0..2 {
         let output = slow.bench.seekscope(&restore).output().unwrap();
