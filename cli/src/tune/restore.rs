@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use seekscope_settings::apply::Means;
 use seekscope_settings::{Applier, TunerLock};
 
 use super::LOCAL;
@@ -32,7 +33,10 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
         Some(uri) => {
             let target = {
                 let _step = progress.step("connecting");
-                Target::connect(uri, "", None).await?
+                match Target::connect(uri, "", None).await {
+                    Ok(target) => target,
+                    Err(gone) => revived(run, &definition, uri, gone).await?,
+                }
             };
             let locks = server_arena::lock_folder(&environment.lease_folder)?;
             let lock = TunerLock::server(&locks, target.server()?.addresses())?;
@@ -48,6 +52,28 @@ pub async fn run(run: &Path, args: &TuneSessionArgs, environment: &Environment) 
         Some(true) => output::print("Every setting is as the session found it.\n"),
         Some(false) => Err(not_restored(run)),
     }
+}
+
+/// A server that the file of a trial keeps from running: with its own file it may run again.
+async fn revived(
+    run: &Path,
+    definition: &Definition,
+    uri: &str,
+    gone: anyhow::Error,
+) -> Result<Target> {
+    let Some(restart) = definition.restart() else {
+        return Err(gone);
+    };
+    let means = Means {
+        restart: Some(restart),
+        ..server_arena::means_alone()
+    };
+    let Some(mut applier) = Applier::resume(run, means)? else {
+        return Err(gone);
+    };
+    // What only the server can be told is left for when it runs.
+    applier.restore().await;
+    Target::connect(uri, "", None).await
 }
 
 /// Not all could be put back.

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use seekscope_run::tune::{TrialPurpose, TrialStatus};
@@ -24,6 +25,19 @@ change = "S"
 set = { option = "storage.cacheMegabytes" }
 "#;
 
+/// Below those that the kernel hands out, so that nobody takes it while the server is away.
+fn free_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let first = std::process::id() * 16;
+    loop {
+        let nth = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = u16::try_from(20_000 + (first + nth) % 10_000).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
 struct Restartable {
     bench: Bench,
     uri: String,
@@ -34,10 +48,7 @@ impl Restartable {
     /// `guard` runs before the server is started, with the size in `$cache`.
     fn start(guard: &str) -> Self {
         let bench = Bench::new();
-        let port = {
-            let free = TcpListener::bind("127.0.0.1:0").unwrap();
-            free.local_addr().unwrap().port()
-        };
+        let port = free_port();
         let config = bench.path("mongod.conf");
         std::fs::write(&config, CONFIG).unwrap();
         std::fs::write(bench.path("knobs.toml"), KNOB).unwrap();
@@ -53,6 +64,10 @@ cache=$(sed -n 's/^ *cacheMegabytes: *//p' mongod.conf)
 setsid {server} --port {port} --host 127.0.0.1 --cache-size "${{cache}}M" --log-file-max 16M --storage-path data > server.log 2>&1 < /dev/null &
 echo $! > pid
 echo "$cache" >> started.log
+until grep -q listening server.log; do
+    kill -0 "$(cat pid)" || exit 8
+    sleep 0.02
+done
 "#,
             server = server_binary().display()
         );
@@ -176,8 +191,12 @@ fn interrupted_or_killed_it_leaves_the_server_with_its_own_file() {
     child.kill().unwrap();
     child.wait().unwrap();
     // As if the kill had come when the file was back and the restart was not done.
-    std::fs::write(&slow.config, CONFIG).unwrap();
-    // The command stands with the originals.
+    let whole = slow.bench.path("mongod.conf.new");
+    std::fs::write(&whole, CONFIG).unwrap();
+    std::fs::rename(&whole, &slow.config).unwrap();
+    // And the server is gone.
+    let pid = std::fs::read_to_string(slow.bench.path("pid")).unwrap();
+    let _ = Command::new("kill").args(["-9", pid.trim()]).status();
     let restore = ["tune", "--restore", "killed"];
     for _ in 0..2 {
         let output = slow.bench.seekscope(&restore).output().unwrap();

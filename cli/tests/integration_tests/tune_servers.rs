@@ -191,7 +191,7 @@ fn a_knob_file_is_written_for_a_server_and_taken_again() {
 /// A session of short runs on a private server.
 fn private(bench: &Bench, out: &str, knobs: &str) -> std::process::Command {
     let mut command = bench.seekscope(&["tune", "local", "--out", out, "--knobs", knobs]);
-    command.args(["--workload", "ycsb:a", "--trial-for", "1s"]);
+    command.args(["--workload", "ycsb:a", "--trial-for", "500ms"]);
     command.args(["--workload-options", "--records 2000 --in-flight 2"]);
     command.args(["--baseline-pairs", "1", "--pairs", "4", "--cache", "64M"]);
     command.arg("--server-binary").arg(server_binary());
