@@ -10,7 +10,7 @@ use crate::duel::LOOKS;
 use crate::optimiser::{Outcome, Trial};
 
 /// A drift per hour is not made up from minutes.
-const DRIFT_SPAN_MIN_MS: u64 = 10 * 60 * 1000;
+const DRIFT_SPAN_MIN_MS: u64 = 30 * 60 * 1000;
 /// A short budget makes do with so many pairs,
 const PAIRS_MIN: usize = 2;
 /// and spends no more than this share on the baseline beyond them.
