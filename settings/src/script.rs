@@ -2,15 +2,17 @@
 //!
 //! The value never becomes part of the shell's text: it is a positional parameter.
 
-use std::io::{self, Read, Seek};
-use std::process::Stdio;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::Command;
 
-/// More of its output is not read.
-const OUTPUT_MAX_BYTES: u64 = 64 << 10;
+/// So much of the end of its output is read.
+const OUTPUT_MAX_BYTES: u64 = 4 << 20;
 /// So much of its error output is shown.
 const SHOWN_MAX_CHARS: usize = 400;
 const HOLE: &str = "{value}";
@@ -79,16 +81,25 @@ impl Drop for Group {
     }
 }
 
-/// Runs the command with `sh -c`, and returns what it prints.
+/// How a command ended, and the end of what it printed.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub output: String,
+    pub errors: String,
+}
+
+/// Runs a command of the user's with `sh -c` and these variables. `arguments` are `$1` and so on.
 ///
 /// # Errors
-/// If it cannot be run, ends with another status than 0, or takes longer than `limit` (it is killed then,
-/// with all that it started in its process group).
-pub async fn run(
+/// If it cannot be run, or takes longer than `limit`: it is killed then with all that it started in its
+/// process group, and also where the future is dropped.
+pub async fn run_shell(
     command: &str,
-    value: Option<&str>,
+    arguments: &[&str],
+    variables: &BTreeMap<String, String>,
     limit: Duration,
-) -> Result<String, ScriptError> {
+) -> Result<Ended, ScriptError> {
     let start = |source| ScriptError::Start {
         command: command.into(),
         source,
@@ -98,10 +109,9 @@ pub async fn run(
     let mut errors = tempfile::tempfile().map_err(start)?;
     let mut shell = Command::new("sh");
     shell
-        .arg("-c")
-        .arg(command.replace(HOLE, "\"$1\""))
-        .arg("seekscope")
-        .args(value)
+        .args(["-c", command, "seekscope"])
+        .args(arguments)
+        .envs(variables)
         .stdin(Stdio::null())
         .stdout(output.try_clone().map_err(start)?)
         .stderr(errors.try_clone().map_err(start)?)
@@ -120,20 +130,40 @@ pub async fn run(
     };
     // What it left running on purpose, such as a server, stays.
     group.0 = None;
-    let status = status.map_err(start)?;
-    if !status.success() {
-        return Err(ScriptError::Failed {
-            command: command.into(),
-            status: status.to_string(),
-            output: text(&mut errors).map_err(start)?,
-        });
-    }
-    text(&mut output).map_err(start)
+    Ok(Ended {
+        status: status.map_err(start)?,
+        output: tail(&mut output).map_err(start)?,
+        errors: tail(&mut errors).map_err(start)?,
+    })
 }
 
-fn text(file: &mut std::fs::File) -> io::Result<String> {
+/// Runs a knob's command with the value in its place, and returns what it prints.
+///
+/// # Errors
+/// As [`run_shell`], and if it ends with another status than 0.
+pub async fn run(
+    command: &str,
+    value: Option<&str>,
+    limit: Duration,
+) -> Result<String, ScriptError> {
+    let shell = command.replace(HOLE, "\"$1\"");
+    let value: Vec<&str> = value.into_iter().collect();
+    let ended = run_shell(&shell, &value, &BTreeMap::new(), limit).await?;
+    match ended.status.success() {
+        true => Ok(ended.output),
+        false => Err(ScriptError::Failed {
+            command: command.into(),
+            status: ended.status.to_string(),
+            output: ended.errors,
+        }),
+    }
+}
+
+/// The end of it: results come last.
+fn tail(file: &mut File) -> io::Result<String> {
     let mut bytes = Vec::new();
-    file.rewind()?;
+    let length = file.seek(SeekFrom::End(0))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(OUTPUT_MAX_BYTES)))?;
     file.take(OUTPUT_MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -1,20 +1,15 @@
 //! The user's own load: a shell command that is run once per trial and prints what it measured.
 
 use std::collections::BTreeMap;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
-use tokio::time::timeout;
+use anyhow::Result;
+use seekscope_settings::script::{ScriptError, run_shell};
 
 use super::arena::{Fit, Unfit};
 use super::metric::Figures;
 use crate::bench::Stage;
 
-/// Of what a command prints, so much at its end is kept: results come last.
-const OUTPUT_BYTES_MAX: usize = 4 << 20;
 /// Emptying caches and the like.
 const PREPARE_LIMIT: Duration = Duration::from_secs(600);
 /// How many bytes of an error are shown.
@@ -37,23 +32,20 @@ pub async fn run(
     limit: Duration,
 ) -> Result<Ran> {
     let started = Instant::now();
-    let mut group = Group::spawn(command, environment)?;
-    let (stdout, stderr) = (group.0.stdout.take(), group.0.stderr.take());
-    let ended = async {
-        let (stdout, stderr) = tokio::join!(tail(stdout), tail(stderr));
-        anyhow::Ok((group.0.wait().await?, stdout, stderr))
+    let ended = match run_shell(command, &[], environment, limit).await {
+        Ok(ended) => ended,
+        Err(ScriptError::TimedOut { limit_s, .. }) => {
+            return Ok(Ran::Failed(format!(
+                "it had not ended after {limit_s} s and was killed; allow more with --command-limit"
+            )));
+        }
+        Err(error) => return Err(error.into()),
     };
-    let Ok(ended) = timeout(limit, ended).await else {
-        return Ok(Ran::Failed(format!(
-            "it had not ended after {} s and was killed; allow more with --command-limit",
-            limit.as_secs()
-        )));
-    };
-    let (status, stdout, stderr) = ended.context("waiting for --command")?;
+    let (status, stdout) = (ended.status, ended.output);
     if !status.success() {
         return Ok(Ran::Failed(format!(
             "it ended with {status}: {}",
-            shown(&stderr)
+            shown(&ended.errors)
         )));
     }
     let mut figures = Figures::from([("seconds".into(), started.elapsed().as_secs_f64())]);
@@ -129,49 +121,6 @@ fn shown(text: &str) -> String {
     match text.get(from.unwrap_or(0)..) {
         Some("") | None => "nothing".into(),
         Some(text) => text.into(),
-    }
-}
-
-async fn tail(pipe: Option<impl AsyncRead + Unpin>) -> String {
-    let (mut kept, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
-    if let Some(mut pipe) = pipe {
-        while let Ok(count @ 1..) = pipe.read(&mut buffer).await {
-            kept.extend_from_slice(&buffer[..count]);
-            if kept.len() > 2 * OUTPUT_BYTES_MAX {
-                kept.drain(..kept.len() - OUTPUT_BYTES_MAX);
-            }
-        }
-    }
-    String::from_utf8_lossy(&kept).into_owned()
-}
-
-/// A shell with all that it starts; killed when dropped.
-struct Group(Child);
-
-impl Group {
-    fn spawn(command: &str, environment: &BTreeMap<String, String>) -> Result<Self> {
-        Command::new("sh")
-            .args(["-c", command])
-            .envs(environment)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map(Self)
-            .context("cannot start sh for --command")
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        // It has a process number until it was waited for.
-        let group = self.0.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
-            // Whoever has ended needs no signal.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
     }
 }
 
