@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine, stderr};
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, loaded_programs, machine, stderr, until,
+};
 
 const DOCUMENTS: u64 = 24_000;
 /// Of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.
@@ -117,10 +119,14 @@ fn the_server_finds_its_pages_in_memory() {
         .bench
         .seekscope(&["prefetch", &aged.server.uri, NAMESPACE]);
     prefetch.args(["--out", "run", "--idle", "60s", "--no-gain", "--json"]);
+    let programs = loaded_programs();
     let child = prefetch
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
+    // It reads before it can see the server's reads, and this scan is over in a moment.
+    until(|| loaded_programs() > programs);
+    std::thread::sleep(Duration::from_millis(300));
     wait_until_read(&aged.data(), MOST_BYTES);
     let with = aged.scan();
     let output = child.wait_with_output().unwrap();
