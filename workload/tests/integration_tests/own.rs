@@ -138,8 +138,13 @@ async fn every_builtin_runs_without_a_failure_and_leaves_what_it_should() {
         }
         let roles: usize = plan.phases.iter().map(|phase| phase.roles.len()).sum();
         assert_eq!(ended.len(), roles, "{}: {done:?}", builtin.name);
+        // In one phase or another: an index may be built before those beside it come to each operation.
+        let mut by_role = BTreeMap::new();
+        for ((_, role, operation), count) in &done {
+            *by_role.entry((role, operation)).or_insert(0) += count;
+        }
         assert!(
-            done.values().all(|count| *count > 0),
+            by_role.values().all(|count| *count > 0),
             "{}: {done:?}",
             builtin.name
         );
