@@ -147,6 +147,14 @@ pub fn processes_naming(folder: &str) -> Vec<String> {
         .collect()
 }
 
+pub fn until(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !condition() {
+        assert!(Instant::now() < deadline, "it did not happen in time");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// eBPF programs of ours that are loaded anywhere on this host.
 pub fn loaded_programs() -> usize {
     let mut count = 0;

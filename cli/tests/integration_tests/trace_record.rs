@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use seekscope_run::{IoKind, IoLayer, IoOp, RunDirectory};
 use seekscope_server::Namespace;
@@ -13,7 +13,7 @@ use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
 use crate::support::{
     Bench, ForeignServer, assert_fails, json, loaded_programs, machine, run_document, send, stderr,
-    wait,
+    until, wait,
 };
 
 const BLOCK: u64 = 4096;
@@ -172,14 +172,6 @@ fn ctrl_c_is_the_end_of_a_trace_without_one_and_cuts_short_a_trace_with_one() {
         assert_eq!(document["outcome"], outcome);
         assert!(document["phases"][0]["trace"]["seen"].is_u64());
         assert_eq!(loaded_programs(), programs);
-    }
-}
-
-fn until(condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !condition() {
-        assert!(Instant::now() < deadline, "it did not happen in time");
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
