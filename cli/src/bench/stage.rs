@@ -15,7 +15,9 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload};
 use seekscope_run::units::{format_count, format_ns};
-use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation};
+use seekscope_run::{
+    Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation, RunDocument,
+};
 
 use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinHandle;
@@ -92,14 +94,28 @@ impl Stage {
         arguments: Vec<String>,
         measurement: BenchMeasurement,
     ) -> Result<Self> {
+        let (out, quiet) = (keep.out.as_deref(), keep.output.quiet);
+        Self::begin_as("bench", out, quiet, arguments, |document| {
+            document.bench = Some(measurement);
+        })
+    }
+
+    /// [`Self::begin`] of another command; `describe` says what it is about.
+    pub fn begin_as(
+        command: &str,
+        out: Option<&Path>,
+        quiet: bool,
+        arguments: Vec<String>,
+        describe: impl FnOnce(&mut RunDocument),
+    ) -> Result<Self> {
         let interruption = Interruption::listen(Signals::catch());
-        let mut session = Session::begin("bench", arguments, keep.out.as_deref())?;
+        let mut session = Session::begin(command, arguments, out)?;
         session.document.host = Some(HostFacts::read(Path::new("/")));
-        session.document.bench = Some(measurement);
+        describe(&mut session.document);
         session.save()?;
         Ok(Self {
             session,
-            progress: Progress::new(keep.output.quiet),
+            progress: Progress::new(quiet),
             interruption,
         })
     }

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use seekscope_run::tune::{TuneRecord, TuneTrial};
-use seekscope_run::{HostFacts, Outcome, RunDirectory};
+use seekscope_run::{Outcome, RunDirectory};
 use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
 use seekscope_tune::session::{Plan, Session as TuningSession};
@@ -45,10 +45,6 @@ use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
 use crate::bench::Stage;
 use crate::environment::Environment;
 use crate::exit::{Interrupted, Usage, message_of};
-use crate::interruption::Interruption;
-use crate::progress::Progress;
-use crate::session::Session;
-use crate::signals::Signals;
 use crate::stored_arguments::hide_values;
 
 /// Options whose values are commands of the user.
@@ -127,19 +123,13 @@ impl Earlier {
 }
 
 fn begin(args: &TuneSessionArgs, asked: &Asked, arguments: Vec<String>) -> Result<Stage> {
-    let interruption = Interruption::listen(Signals::catch());
-    let mut session = Session::begin("tune", arguments, args.out.as_deref())?;
-    session.document.host = Some(HostFacts::read(Path::new("/")));
-    session.document.seed = Some(args.search.seed);
-    if let Load::Workload(workload) = &asked.load {
-        session.document.bench = Some(workload.measurement());
-    }
-    session.document.tune = Some(TuneRecord::default());
-    session.save()?;
-    Ok(Stage {
-        session,
-        progress: Progress::new(args.output.quiet),
-        interruption,
+    let (out, quiet) = (args.out.as_deref(), args.output.quiet);
+    Stage::begin_as("tune", out, quiet, arguments, |document| {
+        document.seed = Some(args.search.seed);
+        if let Load::Workload(workload) = &asked.load {
+            document.bench = Some(workload.measurement());
+        }
+        document.tune = Some(TuneRecord::default());
     })
 }
 
@@ -233,7 +223,7 @@ async fn find_place<'a>(
     })
 }
 
-/// Draws the conclusion and, whatever happened, puts back what was changed.
+/// Puts back what was changed, whatever happened, and draws the conclusion.
 async fn finish(
     mut tuner: Tuner<'_>,
     stage: &Stage,
@@ -241,16 +231,19 @@ async fn finish(
     record: &mut TuneRecord,
     worked: Result<()>,
 ) -> Result<()> {
+    record.ledger.think_s = tuner.ledger.think_s;
+    record.ledger.total_s = tuner.elapsed().as_secs_f64();
+    // First: the conclusion takes its time, in which a second signal would leave settings changed.
+    let entries = std::mem::take(&mut tuner.arena.entries);
+    let closed = tuner.arena.close(stage.progress).await;
     tuner.session.conclude(record);
     record.exports = exports(
-        &tuner.arena.entries,
+        &entries,
         &definition.configured,
         &tuner.telling.baseline,
         &record.recommended,
     );
-    record.ledger.think_s = tuner.ledger.think_s;
-    record.ledger.total_s = tuner.elapsed().as_secs_f64();
-    match tuner.arena.close(stage.progress).await {
+    match closed {
         Ok(restored) => {
             record.restored = restored;
             worked
