@@ -14,6 +14,8 @@ use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
 
 /// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
 const STRETCH_CALLS: u64 = 2;
+/// Where nothing is to be held up: the last request of a stretch is seldom a full one.
+const STRETCH_CALLS_ALONE: u64 = 16;
 const GAP_BYTES_MAX: u64 = 2 << 20;
 pub const DEPTH_MAX: u32 = 16;
 /// Where nothing is known.
@@ -76,6 +78,14 @@ impl DiskCosts {
         Joining {
             gap_bytes: (gap_bytes as u64).min(GAP_BYTES_MAX),
             stretch_bytes: request_bytes * STRETCH_CALLS,
+        }
+    }
+
+    /// [`Self::joining`] where no scan runs yet.
+    pub fn joining_alone(&self, request_bytes: u64) -> Joining {
+        Joining {
+            stretch_bytes: request_bytes * STRETCH_CALLS_ALONE,
+            ..self.joining(request_bytes)
         }
     }
 

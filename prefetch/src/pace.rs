@@ -10,6 +10,7 @@ use seekscope_run::proc_io_counter;
 use seekscope_trace::TraceError;
 
 use crate::position::ScanPosition;
+use crate::run::nanoseconds;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
 
@@ -113,7 +114,7 @@ impl Pace {
                 ns_per_byte,
             } => {
                 let elapsed = started.elapsed().div_f64(ns_per_byte.max(1e-3));
-                let bytes = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+                let bytes = nanoseconds(elapsed);
                 let could_be = sweep.ordinal_after(bytes);
                 let next = could_be.min(sweep.first_unread()).max(sweep.position());
                 Ok(Seen {

@@ -21,6 +21,7 @@ use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::position::ScanPosition;
 use crate::request_size::request_bytes;
+use crate::run::nanoseconds;
 use crate::server_reads::ServerReads;
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Place, Sweep};
@@ -113,7 +114,7 @@ impl Prefetch {
         prefetch.follow_by(reads);
         prefetch.choose_slices();
         let elapsed = started.elapsed();
-        prefetch.record.preparation_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        prefetch.record.preparation_ns = nanoseconds(elapsed);
         prefetch.pace.scan_begins();
         Ok(prefetch)
     }

@@ -27,8 +27,18 @@ const PEACE_MAX: Duration = Duration::from_secs(2);
 /// Leaves that are looked for in memory, at most: 5 ms.
 const SAMPLED: usize = 1024;
 
-/// Who decides about the end.
+/// Requests that take longer than this are worth keeping a scan from: while it waits for leaves one by
+/// one, each takes the place of a request of ours forty times as long.
+const SLOW_REQUEST_NS: f64 = 1e6;
+/// How long a scan is kept waiting at most, in times of what reading its file should take.
+const PATIENCE: f64 = 2.0;
+
+/// Who decides about the beginning and the end.
 pub struct Control<'a> {
+    /// Lets a scan of the user's begin, where it is ours to say when; called once. Where everything fits
+    /// into memory and requests take long, that is when everything is there: reading in disk order first
+    /// is quicker then than with a scan in between that asks for single leaves.
+    pub begin: Option<&'a mut dyn FnMut()>,
     /// Asked every few milliseconds; true ends it.
     pub has_ended: &'a mut dyn FnMut() -> bool,
     /// Ends it after so long without a read of the file; `None`: never.
@@ -171,7 +181,14 @@ impl Prefetch {
             ..
         } = self;
         let helps = record.cannot_help.is_empty();
-        let joining = costs.joining(request_bytes as u64);
+        let waits =
+            control.begin.is_some() && helps && sweep.fits() && costs.request_ns >= SLOW_REQUEST_NS;
+        let joining = match waits {
+            true => costs.joining_alone(request_bytes as u64),
+            false => costs.joining(request_bytes as u64),
+        };
+        let expected_s = sweep.leaf_bytes() as f64 / costs.bytes_per_s.max(1.0);
+        let patience = Duration::try_from_secs_f64(PATIENCE * expected_s).unwrap_or_default();
         let allowed = if helps { costs.depth } else { 0 };
         let shared = Shared::new(sweep, joining, allowed, &record);
         let new_tree = NewTree::default();
@@ -184,6 +201,7 @@ impl Prefetch {
             intensity: 1.0,
             peace: Duration::ZERO,
             helps,
+            scan_waits: false,
             scan: ScanReads::default(),
             costs,
             pace,
@@ -209,7 +227,7 @@ impl Prefetch {
             };
             let started = threads();
             if started.is_ok() {
-                follower.follow(&mut control);
+                follower.follow(&mut control, waits.then_some(patience));
             }
             shared.over.store(true, Ordering::Relaxed);
             shared.wake.notify_all();
@@ -244,6 +262,8 @@ struct Follower<'a> {
     intensity: f64,
     peace: Duration,
     helps: bool,
+    /// It was not let begin yet: what the server reads is something else.
+    scan_waits: bool,
     scan: ScanReads,
     costs: crate::costs::DiskCosts,
     pace: Pace,
@@ -254,10 +274,19 @@ struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    fn follow(&mut self, control: &mut Control<'_>) {
+    /// `patience`: how long a scan may be kept waiting; `None`: not at all.
+    fn follow(&mut self, control: &mut Control<'_>, patience: Option<Duration>) {
         let started = Instant::now();
         let (mut active, mut judged) = (Instant::now(), Instant::now());
         loop {
+            let is_time = patience
+                .is_none_or(|time| started.elapsed() >= time || self.shared.sweep().is_read());
+            if is_time && let Some(begin) = control.begin.take() {
+                self.record.scan_waited_ns = nanoseconds(started.elapsed());
+                self.pace.scan_begins();
+                begin();
+            }
+            self.scan_waits = control.begin.is_some();
             let seen = self.look();
             if seen.active {
                 active = Instant::now();
@@ -285,8 +314,11 @@ impl Follower<'_> {
             }
             std::thread::sleep(LOOK);
         }
-        let elapsed = started.elapsed().as_nanos();
-        self.record.elapsed_ns = u64::try_from(elapsed).unwrap_or(u64::MAX);
+        self.record.elapsed_ns = nanoseconds(started.elapsed());
+        // It must not wait for ever for what has ended.
+        if let (Some(begin), false) = (control.begin.take(), control.stop.load(Ordering::Relaxed)) {
+            begin();
+        }
     }
 
     /// The scan has read the last leaf, or all leaves are read and nobody can be watched.
@@ -306,7 +338,7 @@ impl Follower<'_> {
             return Seen::default();
         };
         self.note_reads(&seen);
-        if let Some(next) = seen.next {
+        if let (Some(next), false) = (seen.next, self.scan_waits) {
             self.move_to(next);
         }
         self.allow();
@@ -449,6 +481,11 @@ impl Follower<'_> {
         drop(sweep);
         self.record
     }
+}
+
+/// At most 584 years.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[expect(

@@ -15,6 +15,7 @@ use std::time::Instant;
 use rustix::fs::{Advice, fadvise};
 use seekscope_run::page_cache::resident_pages;
 
+use crate::run::nanoseconds;
 use crate::sweep::{Place, Stretch};
 
 /// No page of a database is as long as this; a damaged tree may say so.
@@ -106,7 +107,7 @@ impl StretchReader {
             ours,
             bytes,
             bridged_bytes,
-            elapsed_ns: u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: nanoseconds(started.elapsed()),
         })
     }
 

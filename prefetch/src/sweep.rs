@@ -186,6 +186,12 @@ impl Sweep {
         self.leaf_bytes() <= self.memory_bytes
     }
 
+    /// The head has been over the whole file, and nothing is being read.
+    pub fn is_read(&self) -> bool {
+        let has_been = self.rounds > 0 || self.unread_bytes == 0;
+        has_been && self.steps_left == 0 && self.reading_bytes == 0
+    }
+
     /// The leaf that begins there.
     pub fn ordinal_at(&self, offset: u64) -> Option<usize> {
         let offset_of = |&ordinal: &u32| self.leaves[ordinal as usize].offset;

@@ -1,9 +1,9 @@
 //! Sentences that the terminal and the HTML report share.
 
 use seekscope_run::units::format_count;
-use seekscope_run::{Disk, Gain, Outcome, RunDocument, TraceFacts};
+use seekscope_run::{Disk, Finding, Gain, Outcome, RunDocument, TraceFacts};
 
-use crate::numbers::{format_number, format_share};
+use crate::numbers::{format_rate, format_share};
 
 /// Is there something that must be known before any figure is believed?
 pub(crate) fn has_reservations(document: &RunDocument) -> bool {
@@ -104,15 +104,27 @@ fn emulated_disks(document: &RunDocument) -> Option<String> {
     ))
 }
 
-/// `23.4 s per scan (between 23.1 and 23.8)`; one pair has no range.
+/// `1,234 s per scan (between 1,190 and 1,270)`; one pair has no range.
 pub(crate) fn gain(gain: &Gain) -> String {
-    let value = format!("{} {}", format_number(gain.value), gain.unit);
+    let value = format!("{} {}", format_rate(gain.value), gain.unit);
     if gain.low == gain.high {
         return value;
     }
     format!(
         "{value} (between {} and {})",
-        format_number(gain.low),
-        format_number(gain.high)
+        format_rate(gain.low),
+        format_rate(gain.high)
     )
+}
+
+/// What acting on a finding should bring, where that is known.
+pub(crate) fn expected(finding: &Finding) -> Option<String> {
+    let saved = || {
+        let saved_s = finding.saves_s_per_hour.filter(|s| s.is_finite())?;
+        Some(format!(
+            "about {} s of waiting per hour",
+            format_rate(saved_s)
+        ))
+    };
+    finding.gain.as_ref().map(gain).or_else(saved)
 }

@@ -56,6 +56,8 @@ pub struct PrefetchRecord {
     pub pace: PrefetchPace,
     /// Time spent before the scan was to begin: walking the tree, trying the disk.
     pub preparation_ns: u64,
+    /// Of `elapsed_ns`, how long the user's scan was kept waiting until its leaves were in memory.
+    pub scan_waited_ns: u64,
     pub elapsed_ns: u64,
     /// Ordinal of the leaf that the scan had come to, of `leaf_pages`.
     pub position: u64,

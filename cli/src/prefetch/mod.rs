@@ -5,6 +5,7 @@
 mod target;
 mod text;
 
+use std::cell::RefCell;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
 
@@ -98,19 +99,28 @@ impl Work {
         self.progress.say(text::announcement(&prefetch.record));
         self.session.document.prefetch = Some(prefetch.record.clone());
         self.session.save()?;
-        if let Some(command) = &self.command {
-            command.go_on()?;
-        }
         let step = self.progress.step("reading ahead");
-        let command = &mut self.command;
+        let command = RefCell::new(self.command.as_mut());
+        let mut refused = None;
+        let mut begin = || {
+            let begun = command.borrow().as_ref().map(|c| c.go_on());
+            refused = begun.and_then(Result::err);
+        };
         let record = prefetch.run(Control {
-            has_ended: &mut || command.as_mut().is_some_and(|c| c.ended().is_some()),
+            begin: self.args.command.is_some().then_some(&mut begin),
+            has_ended: &mut || {
+                command
+                    .borrow_mut()
+                    .as_mut()
+                    .is_some_and(|c| c.ended().is_some())
+            },
             idle: self.args.command.is_none().then_some(self.args.pace.idle),
             duration: self.args.pace.duration,
             progress: &mut |status| show(&step, status),
             stop,
         })?;
         drop(step);
+        refused.map_or(Ok(()), Err)?;
         self.session.document.prefetch = Some(record);
         Ok(self.wait_for_command(stop))
     }

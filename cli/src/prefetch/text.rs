@@ -66,6 +66,13 @@ pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
         format_bytes(record.window_bytes),
         if record.fits { ", which holds all" } else { "" }
     ));
+    if record.scan_waited_ns > 1_000_000 {
+        lines.push(format!(
+            "The command was kept waiting {} until its pages were in memory: on this disk that is quicker than \
+             with a scan in between",
+            format_ns(record.scan_waited_ns)
+        ));
+    }
     if let (Some(reads), Some(misses)) = (record.server_reads, record.server_misses) {
         let share = record.server_read_share.unwrap_or(0.0) * 100.0;
         lines.push(format!(

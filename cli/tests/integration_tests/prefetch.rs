@@ -1,5 +1,6 @@
 //! `seekscope prefetch` around index builds of a real server.
 
+use std::io::BufRead;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -11,9 +12,7 @@ use serde_json::Value;
 
 use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
-use crate::support::{
-    Bench, ForeignServer, assert_fails, json, loaded_programs, machine, stderr, until,
-};
+use crate::support::{Bench, ForeignServer, assert_fails, json, machine, stderr};
 
 const DOCUMENTS: u64 = 24_000;
 /// Of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.
@@ -119,14 +118,18 @@ fn the_server_finds_its_pages_in_memory() {
         .bench
         .seekscope(&["prefetch", &aged.server.uri, NAMESPACE]);
     prefetch.args(["--out", "run", "--idle", "60s", "--no-gain", "--json"]);
-    let programs = loaded_programs();
-    let child = prefetch
+    let mut child = prefetch
         .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // It reads before it can see the server's reads, and this scan is over in a moment.
-    until(|| loaded_programs() > programs);
-    std::thread::sleep(Duration::from_millis(300));
+    // It reads before it can see the server's reads, and this scan is over in a moment: it says when it
+    // is ready.
+    let mut said = std::io::BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    assert!(
+        said.any(|line| line.unwrap().contains("the scan is followed")),
+        "it ended before it was ready"
+    );
     wait_until_read(&aged.data(), MOST_BYTES);
     let with = aged.scan();
     let output = child.wait_with_output().unwrap();
@@ -210,6 +213,36 @@ fn a_command_is_run_and_its_exit_code_kept() {
     assert!(done.exists());
     let shown = json(&mut aged.bench.seekscope(&["report", "run"]));
     assert_eq!(shown["summary"]["pace"], "counted", "{shown}");
+}
+
+/// Where requests take long, single reads in between would cost more than the scan gains by them.
+#[test]
+fn on_a_slow_disk_a_command_begins_when_its_pages_are_there() {
+    let _machine = machine();
+    let aged = Aged::new();
+    let device = DeviceFacts::of_path(Path::new("/"), &aged.data()).unwrap();
+    let tree = CgroupTree::discover(Path::new("/proc"));
+    let name = format!("seekscope-prefetch-command-{}", std::process::id());
+    let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name).unwrap();
+    let mut prefetch = aged
+        .bench
+        .seekscope(&["prefetch", &aged.server.uri, NAMESPACE]);
+    prefetch.args(["--command", "true", "--out", "run", "--json"]);
+    let child = prefetch
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    slow.add_process(child.id()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    slow.remove().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("prefetch", &document);
+    let summary = &document["summary"];
+    let number = |name: &str| summary[name].as_u64().unwrap();
+    assert!(number("scan_waited_ns") > 0, "{summary}");
+    let there = number("leaves_read") * 10 >= number("leaf_pages") * 9;
+    assert!(there, "the command did not wait: {summary}");
 }
 
 #[test]
