@@ -13,6 +13,7 @@ mod trial_records;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -30,6 +31,11 @@ const DOCUMENT: &str = "run.json";
 /// The self-contained report.
 const REPORT: &str = "report.html";
 
+/// A process that we start holds our lock until it has become its program: a lock that was just given
+/// back may seem taken for that moment.
+const LOCK_TRIES: u32 = 10;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
 /// A run directory, locked as long as it is open: two processes never write the same run.
 #[derive(Debug)]
 pub struct RunDirectory {
@@ -43,10 +49,13 @@ pub struct RunDirectory {
 /// Locks the folder. Filesystems that know no locks are taken as unlocked.
 fn lock(path: &Path) -> Result<File, RunError> {
     let folder = File::open(path).map_err(RunError::io("open", path))?;
-    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(RunError::InUse { path: path.into() }),
-        _ => Ok(folder),
+    for _ in 0..LOCK_TRIES {
+        match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(LOCK_PAUSE),
+            _ => return Ok(folder),
+        }
     }
+    Err(RunError::InUse { path: path.into() })
 }
 
 impl RunDirectory {

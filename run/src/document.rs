@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, HostFacts, LayoutMeasurement,
-    PrefetchRecord, ReorderMeasurement, TuneRecord,
+    BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, ExaminationRecord, HostFacts,
+    LayoutMeasurement, PrefetchRecord, ReorderMeasurement, TuneRecord,
 };
 
 /// Schema name and version written by this build.
@@ -263,14 +263,21 @@ pub struct Phase {
 }
 
 /// A named conclusion with its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Finding {
     /// Stable identifier, e.g. "layout.key-order-lost".
     pub id: String,
+    /// What it is about where an id can be found more than once: a collection, an index, a member.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub subject: String,
     pub title: String,
     /// Sentences, each with numbers that stand in the run.
     pub evidence: Vec<String>,
     pub gain: Option<Gain>,
+    /// What findings are ordered by: waiting saved per hour at the load that was seen, s. Of a job that
+    /// was not seen running (a scan, an index build), what one run of it saves, as if it ran hourly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saves_s_per_hour: Option<f64>,
     /// "high", "medium" or "low".
     pub confidence: String,
     pub risk: String,
@@ -337,6 +344,9 @@ pub struct RunDocument {
     /// What `tune` tried and proved.
     #[serde(default)]
     pub tune: Option<TuneRecord>,
+    /// What `doctor` gathered of a server that is not ours.
+    #[serde(default)]
+    pub examination: Option<ExaminationRecord>,
     #[serde(default)]
     pub findings: Vec<Finding>,
     /// The command's own figures, derived from the records (see `docs/schema/`).
@@ -368,6 +378,7 @@ impl RunDocument {
             reorder: None,
             prefetch: None,
             tune: None,
+            examination: None,
             findings: Vec::new(),
             summary: serde_json::Value::Null,
         }

@@ -105,6 +105,13 @@ pub struct LayoutFile {
     pub free_bytes: u64,
     pub holes: u64,
     pub largest_hole_bytes: u64,
+    /// Of the free bytes, those after the last block: the file's next checkpoint can cut them off. `None`
+    /// in records of older builds.
+    pub free_at_end_bytes: Option<u64>,
+    /// … and those in holes that begin in the first 80 % and 90 % of the file: what WiredTiger goes by when
+    /// it is asked to compact. `None` in records of older builds.
+    pub free_in_first_80_percent_bytes: Option<u64>,
+    pub free_in_first_90_percent_bytes: Option<u64>,
     /// What none of the above explains: blocks that an older checkpoint holds; `None` where unknown.
     pub pinned_bytes: Option<u64>,
 

@@ -15,9 +15,11 @@ pub mod directory;
 pub mod disk_measurement;
 pub mod document;
 pub mod error;
+pub mod examination;
 pub mod file_record;
 pub mod file_totals;
 pub mod host;
+mod host_settings;
 pub mod interval;
 pub mod io_event;
 mod io_spool;
@@ -59,6 +61,11 @@ pub use document::{
     RunDocument, TargetFacts, TraceCoverage, TraceFacts, TracerCost,
 };
 pub use error::RunError;
+pub use examination::{
+    COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
+    ExaminationCost, ExaminationRecord, FindingChange, FtdcFacts, HostSettings, IndexFacts,
+    MemberRecord, MemberState, NamedValue, OperationSeen, OplogFacts,
+};
 pub use file_record::{FileRecord, FileRole, PathState};
 pub use file_totals::FileTotals;
 pub use host::HostFacts;

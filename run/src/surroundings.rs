@@ -78,7 +78,18 @@ impl Surroundings {
     /// What is around `device`, on which `directory` lies, for this process; `/proc` and `/sys`
     /// are taken below `root` ("/" outside of tests).
     pub fn read(root: &Path, directory: &Path, device: &DeviceFacts, host: &HostFacts) -> Self {
-        let limits = limits::Limits::read(root, device, host);
+        Self::of_process(root, None, directory, device, host)
+    }
+
+    /// As [`Self::read`], with the limits of the control groups that the process `pid` is in.
+    pub fn of_process(
+        root: &Path,
+        pid: Option<u32>,
+        directory: &Path,
+        device: &DeviceFacts,
+        host: &HostFacts,
+    ) -> Self {
+        let limits = limits::Limits::read(root, pid, device, host);
         let facts = Facts {
             device,
             host,

@@ -1,5 +1,5 @@
-//! What the control groups of this process allow: its own and all above it that are visible, in
-//! both versions of the interface (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
+//! What the control groups of a process allow: its own and all above it that are visible, in both
+//! versions of the interface (cgroups(7), Documentation/admin-guide/cgroup-v2.rst).
 //!
 //! One exception: version 1 throttles I/O by the own group alone. A limit of 50 reads/s in the
 //! group above let 4 KiB direct reads through at 15,000/s on Linux 6.18; in the own group it held.
@@ -28,8 +28,14 @@ const IO_LIMITS: [(&str, &str, &str); 4] = [
 ];
 
 impl Limits {
-    pub(super) fn read(root: &Path, device: &DeviceFacts, host: &HostFacts) -> Self {
-        let groups = Groups::read(root);
+    /// Of the process `pid`, or of this one.
+    pub(super) fn read(
+        root: &Path,
+        pid: Option<u32>,
+        device: &DeviceFacts,
+        host: &HostFacts,
+    ) -> Self {
+        let groups = Groups::read(root, pid);
         let unified = groups.v2();
         let mut io: Vec<IoLimit> = unified.iter().flat_map(io_max).collect();
         if let Some(own) = groups.v1("blkio").first() {
@@ -54,28 +60,33 @@ impl Limits {
     }
 }
 
-/// A control group that this process is in, or one above.
+/// A control group that the process is in, or one above.
 struct Group {
     /// Below the topmost visible group, e.g. "/system.slice/mongod.service".
     name: String,
     folder: PathBuf,
 }
 
-/// Where this process is in the hierarchies.
+/// Where the process is in the hierarchies.
 struct Groups<'a> {
     root: &'a Path,
+    /// As we see them: its own could lead elsewhere.
     mounts: Vec<Mount>,
-    /// `/proc/self/cgroup`: a line `id:controllers:path` per hierarchy, without controllers for
+    is_ours: bool,
+    /// `/proc/PID/cgroup`: a line `id:controllers:path` per hierarchy, without controllers for
     /// version 2.
     own: String,
 }
 
 impl<'a> Groups<'a> {
-    fn read(root: &'a Path) -> Self {
+    fn read(root: &'a Path, pid: Option<u32>) -> Self {
+        let process = pid.map_or("self".into(), |pid| pid.to_string());
+        let group = root.join("proc").join(process).join("cgroup");
         Self {
             root,
             mounts: mounts(&root.join("proc")),
-            own: read_trimmed(root.join("proc/self/cgroup")).unwrap_or_default(),
+            is_ours: pid.is_none(),
+            own: read_trimmed(group).unwrap_or_default(),
         }
     }
 
@@ -104,7 +115,12 @@ impl<'a> Groups<'a> {
         // A container may see a path of the host that is not below what is mounted here.
         let own = own.and_then(|path| path.strip_prefix(&mount.root).ok());
         let is_plain = |path: &&Path| path.components().all(|c| matches!(c, Component::Normal(_)));
-        let own = own.filter(is_plain).unwrap_or(Path::new(""));
+        let own = match own.filter(is_plain) {
+            Some(own) => own,
+            // We are at least in the topmost group that is visible here; another process need not be.
+            None if self.is_ours => Path::new(""),
+            None => return Vec::new(),
+        };
         let top = below(self.root, &mount.point);
         own.ancestors()
             .map(|path| Group {
