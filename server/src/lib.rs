@@ -9,6 +9,7 @@
 pub mod binary;
 mod cgroup;
 pub mod data_files;
+pub mod examination;
 mod keeper;
 pub mod leftovers;
 pub mod local_server;

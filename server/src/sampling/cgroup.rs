@@ -18,6 +18,7 @@ pub(super) struct GroupCounters {
     cpuacct: Option<PathBuf>,
     cpu: Option<PathBuf>,
     memory: Option<PathBuf>,
+    blkio: Option<PathBuf>,
 }
 
 impl GroupCounters {
@@ -40,6 +41,7 @@ impl GroupCounters {
             cpuacct: v1("cpuacct"),
             cpu: v1("cpu"),
             memory: v1("memory"),
+            blkio: v1("blkio"),
         }
     }
 
@@ -64,22 +66,22 @@ impl GroupCounters {
             .or_else(|| number(v1(&self.memory, "memory.usage_in_bytes")));
         push(rows, "memory_bytes", memory);
 
-        let io = unified("io.stat").unwrap_or_default();
-        let line = device.and_then(|device| {
-            io.lines()
-                .find_map(|line| line.strip_prefix(device)?.strip_prefix(' '))
-        });
-        for (key, name) in [
-            ("rbytes", "read_bytes"),
-            ("wbytes", "write_bytes"),
-            ("rios", "reads"),
-            ("wios", "writes"),
+        let Some(device) = device else { return };
+        let stat = unified("io.stat").unwrap_or_default();
+        let bytes = v1(&self.blkio, "blkio.throttle.io_service_bytes").unwrap_or_default();
+        let requests = v1(&self.blkio, "blkio.throttle.io_serviced").unwrap_or_default();
+        for (key, old, word, name) in [
+            ("rbytes", &bytes, "Read", "read_bytes"),
+            ("wbytes", &bytes, "Write", "write_bytes"),
+            ("rios", &requests, "Read", "reads"),
+            ("wios", &requests, "Write", "writes"),
         ] {
-            let words = line.into_iter().flat_map(|line| line.split(' '));
-            let value = words
-                .filter_map(|word| word.split_once('='))
-                .find_map(|(k, value)| (k == key).then(|| value.parse().ok())?);
-            push(rows, name, value);
+            let value = of_device(&stat, device, key, '=');
+            push(
+                rows,
+                name,
+                value.or_else(|| of_device(old, device, word, ' ')),
+            );
         }
     }
 }
@@ -107,6 +109,18 @@ fn read_file(folder: &Path, name: &str) -> Option<String> {
 fn field(text: Option<&str>, name: &str) -> Option<u64> {
     let mut lines = text?.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+/// Of lines `major:minor key=value key=value` (version 2) or `major:minor key value` (version 1).
+fn of_device(text: &str, device: &str, key: &str, equals: char) -> Option<u64> {
+    let mut lines = text
+        .lines()
+        .filter_map(|line| line.strip_prefix(device)?.strip_prefix(' '));
+    lines.find_map(|line| {
+        let at = line.find(key)?;
+        let value = line.get(at + key.len()..)?.strip_prefix(equals)?;
+        value.split(' ').next()?.parse().ok()
+    })
 }
 
 fn push(rows: &mut Rows, name: &str, value: Option<u64>) {
@@ -149,6 +163,14 @@ mod tests {
                 "8:0 rbytes=1\n254:0 rbytes=10 wbytes=20 rios=3 wios=x\n",
             ),
             ("cpuacct.usage", "77\n"),
+            (
+                "blkio.throttle.io_serviced",
+                "8:0 Read 1\n254:0 Read 5\n254:0 Write 6\n254:0 Total 11\nTotal 12\n",
+            ),
+            (
+                "blkio.throttle.io_service_bytes",
+                "254:0 Read 4096\n254:0 Write x\n",
+            ),
         ] {
             fs::write(group.join(name), text).unwrap();
         }
@@ -169,5 +191,9 @@ mod tests {
         let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,cpu,cpuacct\n");
         let expected = [("cpu_ns".to_string(), 77.0)];
         assert_eq!(read(root.path(), &v1, "2:cpu,cpuacct:/db\n"), expected);
+        let v1 = format!("32 23 0:29 / {point} rw - cgroup cgroup rw,blkio\n");
+        let expected = [("read_bytes", 4_096.0), ("reads", 5.0), ("writes", 6.0)];
+        let expected = expected.map(|(name, value)| (name.to_string(), value));
+        assert_eq!(read(root.path(), &v1, "2:blkio:/db\n"), expected);
     }
 }

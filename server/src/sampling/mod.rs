@@ -4,11 +4,12 @@
 
 mod cgroup;
 mod host;
-mod server_status;
+pub(crate) mod server_status;
 
 use std::convert::Infallible;
 use std::time::Duration;
 
+use seekscope_run::examination::COUNTERS_OF_MEMBER;
 use seekscope_run::{CounterSample, monotonic_ns};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
@@ -22,7 +23,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// See the module.
 #[derive(Debug)]
 pub struct Sampler {
-    host: HostCounters,
+    /// `None` for a server of which only its own words are taken.
+    host: Option<HostCounters>,
     /// `None` for a server that is not MongoDB's kind.
     status: Option<ServerStatus>,
 }
@@ -32,16 +34,26 @@ impl Sampler {
     /// in [`seekscope_run::DeviceFacts::device`]) if known.
     pub fn new(server: &Server, proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
         Self {
-            host: HostCounters::new(proc_fs, pid, device),
-            status: Some(ServerStatus::new(server)),
+            host: Some(HostCounters::new(proc_fs, pid, device)),
+            status: Some(ServerStatus::new(server, server_status::SOURCE.into())),
         }
     }
 
     /// For a server of which only its process is asked, as in [`Self::new`].
     pub fn of_host(proc_fs: &ProcFs, pid: Option<u32>, device: Option<&str>) -> Self {
         Self {
-            host: HostCounters::new(proc_fs, pid, device),
+            host: Some(HostCounters::new(proc_fs, pid, device)),
             status: None,
+        }
+    }
+
+    /// For another member of the deployment: `serverStatus` alone, under a source that names it
+    /// ([`COUNTERS_OF_MEMBER`]).
+    pub fn of_member(name: &str, server: &Server) -> Self {
+        let source = format!("{COUNTERS_OF_MEMBER}{name}");
+        Self {
+            host: None,
+            status: Some(ServerStatus::new(server, source)),
         }
     }
 
@@ -49,7 +61,9 @@ impl Sampler {
     /// that comes later is in a later sample.
     pub async fn sample(&mut self) -> Vec<CounterSample> {
         let mut rows = Rows::now();
-        self.host.read(&mut rows);
+        if let Some(host) = &self.host {
+            host.read(&mut rows);
+        }
         if let Some(status) = &mut self.status {
             status.read(&mut rows).await;
         }

@@ -12,7 +12,8 @@ use seekscope_run::monotonic_ns;
 use super::Rows;
 use crate::server::{Server, ServerError};
 
-const SOURCE: &str = "serverStatus";
+/// The source of the examined server's rows.
+pub(super) const SOURCE: &str = "serverStatus";
 /// How long a sample waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Bounds what a hostile reply can make us keep.
@@ -132,6 +133,7 @@ type Asked = Pin<Box<dyn Future<Output = Result<Document, ServerError>> + Send>>
 /// Asks one server, one question at a time.
 pub(super) struct ServerStatus {
     server: Server,
+    source: String,
     /// A question that has not been answered yet. It is not asked again meanwhile: a server that is
     /// already slow would only get slower.
     asked: Option<Asked>,
@@ -148,9 +150,11 @@ impl fmt::Debug for ServerStatus {
 }
 
 impl ServerStatus {
-    pub(super) fn new(server: &Server) -> Self {
+    /// `source` is that of the rows.
+    pub(super) fn new(server: &Server, source: String) -> Self {
         Self {
             server: server.clone(),
+            source,
             asked: None,
         }
     }
@@ -168,7 +172,7 @@ impl ServerStatus {
         self.asked = None;
         if let Ok(status) = answer {
             rows.t_ns = monotonic_ns();
-            keep(&status, rows);
+            keep(&status, &self.source, rows);
         }
     }
 }
@@ -181,33 +185,46 @@ fn command() -> Document {
     command
 }
 
-fn keep(status: &Document, rows: &mut Rows) {
+impl Names {
+    fn contains(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Beginning(beginnings) => beginnings.iter().any(|b| name.starts_with(b)),
+        }
+    }
+}
+
+/// Whether a number at this path of `serverStatus` is one of those that are kept.
+pub(crate) fn is_kept(path: &[&str]) -> bool {
+    KEPT.iter().any(|(section, names)| {
+        let below = path.strip_prefix(*section).and_then(<[&str]>::first);
+        below.is_some_and(|name| names.contains(name))
+    })
+}
+
+fn keep(status: &Document, source: &str, rows: &mut Rows) {
     for (path, names) in &KEPT {
         let section = path
             .iter()
             .try_fold(status, |d, name| d.get_document(name).ok());
         for (name, value) in section.into_iter().flatten() {
-            let is_wanted = match names {
-                Names::All => true,
-                Names::Beginning(beginnings) => beginnings.iter().any(|b| name.starts_with(b)),
-            };
-            if is_wanted {
+            if names.contains(name) {
                 let mut path: Vec<&str> = path.to_vec();
                 path.push(name);
-                keep_numbers(&path, value, rows);
+                keep_numbers(&path, value, source, rows);
             }
         }
     }
 }
 
-fn keep_numbers(path: &[&str], value: &Bson, rows: &mut Rows) {
+fn keep_numbers(path: &[&str], value: &Bson, source: &str, rows: &mut Rows) {
     let number = match *value {
         Bson::Int32(n) => f64::from(n),
         Bson::Int64(n) => n as f64,
         Bson::Double(n) => n,
         Bson::Document(ref inner) if path.len() < DEPTH_MAX => {
             for (name, value) in inner {
-                keep_numbers(&[path, &[name]].concat(), value, rows);
+                keep_numbers(&[path, &[name]].concat(), value, source, rows);
             }
             return;
         }
@@ -215,7 +232,7 @@ fn keep_numbers(path: &[&str], value: &Bson, rows: &mut Rows) {
     };
     let name = path.join(".");
     if rows.samples.len() < ROWS_MAX && name.len() <= NAME_MAX_BYTES {
-        rows.push(SOURCE, name, number);
+        rows.push(source, name, number);
     }
 }
 
@@ -225,7 +242,7 @@ mod tests {
 
     fn kept(status: &Document) -> Vec<(String, f64)> {
         let mut rows = Rows::now();
-        keep(status, &mut rows);
+        keep(status, SOURCE, &mut rows);
         let samples = rows.samples.into_iter();
         samples.map(|s| (s.name, s.value)).collect()
     }

@@ -7,7 +7,9 @@
     reason = "helpers of tests count as tests"
 )]
 
+mod announcing_proxy;
 mod child;
+mod examination;
 mod leftovers;
 mod local_server;
 mod page_cache;

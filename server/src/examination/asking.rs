@@ -1,0 +1,173 @@
+//! Questions to one server: each with a limit of time on both sides, all together with a deadline.
+
+use std::time::Duration;
+
+use mongodb::bson::Document;
+use seekscope_run::document::Limitation;
+use tokio::time::{Instant, timeout};
+
+use super::rights;
+use crate::server::{Server, ServerError};
+
+/// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the
+/// answer has a way to go, and a server that hangs does not look at the limit.
+const COMMAND_LIMIT: Duration = Duration::from_secs(2);
+const ANSWER_LIMIT: Duration = Duration::from_millis(2_500);
+
+/// Asks one server and keeps account of what it would not say.
+#[derive(Debug)]
+pub(super) struct Asker {
+    pub(super) server: Server,
+    /// Of the member, where several are asked.
+    name: Option<String>,
+    deadline: Instant,
+    pub(super) missing: Vec<Limitation>,
+    /// Sent so far.
+    pub(super) commands: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NoAnswer {
+    #[error("the login may not run {command}")]
+    NotAllowed { command: String },
+    #[error(transparent)]
+    Refused(ServerError),
+    #[error("{command} was not answered within {} s", ANSWER_LIMIT.as_secs_f64())]
+    Late { command: String },
+    #[error("{command} was not asked: the time for questions was used up")]
+    NoTime { command: String },
+}
+
+impl From<ServerError> for NoAnswer {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::NotAuthorised { command, .. } => Self::NotAllowed { command },
+            other => Self::Refused(other),
+        }
+    }
+}
+
+impl NoAnswer {
+    /// Whether the server does not know the command, or not in this form: another may do.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Refused(ServerError::Failed { .. }))
+    }
+
+    /// Whether the server was not done in time.
+    pub(super) fn is_late(&self) -> bool {
+        matches!(self, Self::Late { .. } | Self::NoTime { .. })
+    }
+}
+
+impl Asker {
+    /// `name` stands before what is missing; all questions must be answered within `time`.
+    pub(super) fn new(server: &Server, name: Option<&str>, time: Duration) -> Self {
+        Self {
+            server: server.clone(),
+            name: name.map(String::from),
+            deadline: Instant::now() + time,
+            missing: Vec::new(),
+            commands: 0,
+        }
+    }
+
+    /// Gives further questions this much time together.
+    pub(super) fn allow(&mut self, time: Duration) {
+        self.deadline = Instant::now() + time;
+    }
+
+    /// Whether there is time for another question.
+    pub(super) fn has_time(&self) -> bool {
+        Instant::now() < self.deadline
+    }
+
+    /// Runs one command.
+    pub(super) async fn ask(
+        &mut self,
+        database: &str,
+        mut command: Document,
+    ) -> Result<Document, NoAnswer> {
+        let (name, left) = self.begin(&mut command)?;
+        let answer = self.server.command(database, command);
+        match timeout(ANSWER_LIMIT.min(left), answer).await {
+            Ok(reply) => Ok(reply?),
+            Err(_) => Err(NoAnswer::Late { command: name }),
+        }
+    }
+
+    /// Runs a command whose answer may come in parts, and takes at most so many documents of it.
+    pub(super) async fn ask_for_all(
+        &mut self,
+        database: &str,
+        mut command: Document,
+        most: usize,
+    ) -> Result<Vec<Document>, NoAnswer> {
+        let (name, left) = self.begin(&mut command)?;
+        let failed = |error| NoAnswer::from(self.server.error(&name, &error));
+        let answer = async {
+            let database = self.server.database(database);
+            let mut cursor = database.run_cursor_command(command).await.map_err(failed)?;
+            let mut all = Vec::new();
+            while all.len() < most && cursor.advance().await.map_err(failed)? {
+                all.push(cursor.deserialize_current().map_err(failed)?);
+            }
+            Ok(all)
+        };
+        match timeout(ANSWER_LIMIT.min(left), answer).await {
+            Ok(all) => all,
+            Err(_) => Err(NoAnswer::Late { command: name }),
+        }
+    }
+
+    /// Sets the server's limit. Returns the command's name and how much time is left for everything.
+    fn begin(&mut self, command: &mut Document) -> Result<(String, Duration), NoAnswer> {
+        let name = command.keys().next().cloned().unwrap_or_default();
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(NoAnswer::NoTime { command: name });
+        }
+        let limit_ms = COMMAND_LIMIT.min(left).as_millis().max(1);
+        command.insert("maxTimeMS", i64::try_from(limit_ms).unwrap_or(1));
+        self.commands += 1;
+        Ok((name, left))
+    }
+
+    /// Runs one command; without an answer, `what` ("the oplog's window") is noted to be missing and
+    /// the reply is empty.
+    pub(super) async fn ask_or_note(
+        &mut self,
+        database: &str,
+        command: Document,
+        what: &str,
+    ) -> Document {
+        let name = command.keys().next().cloned().unwrap_or_default();
+        match self.ask(database, command).await {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.note(what, &error, rights::remedy(&name));
+                Document::new()
+            }
+        }
+    }
+
+    /// Notes that something is missing, once.
+    pub(super) fn note(&mut self, what: &str, why: &NoAnswer, remedy: String) {
+        let what = match &self.name {
+            Some(name) => format!("not known of {name}: {what}"),
+            None => format!("not known: {what}"),
+        };
+        let remedy = if why.is_late() {
+            "ask again when the server has less to do".into()
+        } else {
+            remedy
+        };
+        if self.missing.iter().all(|known| known.what != what) {
+            self.missing.push(Limitation {
+                what,
+                why: why.to_string(),
+                remedy,
+            });
+        }
+    }
+}

@@ -1,0 +1,399 @@
+//! The largest and busiest collections of a server, within bounds: servers have up to hundreds of
+//! thousands of them, and every one that is asked about costs the server time.
+
+use std::collections::{HashMap, HashSet};
+
+use mongodb::bson::{DateTime, Document, doc};
+use seekscope_run::CollectionFacts;
+
+use super::asking::{Asker, NoAnswer};
+use super::statistics::{self, Statistics};
+use super::{ExaminationOptions, rights};
+use crate::namespace::Namespace;
+use crate::replies::{at, number};
+
+const DATABASES_MAX: usize = 500;
+const COLLECTIONS_LISTED_MAX: usize = 200_000;
+/// Asked about at the end only, because they turned out to be busy.
+const LATECOMERS_MAX: usize = 5;
+/// What the server keeps for itself. The oplog is looked at apart.
+const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
+const BUCKETS: &str = "system.buckets.";
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Collections {
+    asked: Vec<(Namespace, Statistics)>,
+    pub(super) left_out: u64,
+    collections_max: usize,
+    top: HashMap<String, Busy>,
+}
+
+/// Time that operations on a collection took since the server started, µs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Busy {
+    reading_us: u64,
+    writing_us: u64,
+    total_us: u64,
+}
+
+impl Collections {
+    /// Finds which there are and asks about some. A server that does not answer in time is not asked
+    /// about more: some read all of a collection to count it.
+    pub(super) async fn begin(&mut self, asker: &mut Asker, options: &ExaminationOptions) {
+        self.collections_max = options.collections_max;
+        self.top = top(asker).await;
+        let all = list(asker).await;
+        let chosen = choose(&all, options, &self.top);
+        for namespace in &chosen {
+            let is_wanted = options.collections.contains(namespace);
+            match ask(asker, namespace).await {
+                Ok(Some(statistics)) => self.asked.push((namespace.clone(), statistics)),
+                Ok(None) => {}
+                Err(error) => {
+                    let what = if is_wanted {
+                        format!("the size of {namespace}")
+                    } else {
+                        "the size of some collections".into()
+                    };
+                    asker.note(&what, &error, rights::remedy("collStats"));
+                    if error.is_late() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.left_out = u64::try_from(all.len().saturating_sub(self.asked.len())).unwrap_or(0);
+    }
+
+    /// Asks again, and fills in what happened since the beginning.
+    pub(super) async fn finish(&mut self, asker: &mut Asker) {
+        let top = if self.top.is_empty() {
+            HashMap::new()
+        } else {
+            top(asker).await
+        };
+        for (namespace, before) in &mut self.asked {
+            match ask(asker, namespace).await {
+                Ok(Some(after)) => *before = difference(before, after),
+                Ok(None) => {}
+                Err(error) => {
+                    let what = "what moved between file and cache, of some collections";
+                    asker.note(what, &error, rights::remedy("collStats"));
+                    if error.is_late() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.add_latecomers(asker, &top).await;
+        for (namespace, statistics) in &mut self.asked {
+            let name = namespace.to_string();
+            // What was not there at the beginning has done nothing before.
+            let before = self.top.get(&name).copied().unwrap_or_default();
+            if let Some(after) = top.get(&name) {
+                let ns = |after: u64, before: u64| after.checked_sub(before)?.checked_mul(1_000);
+                let facts = &mut statistics.facts;
+                facts.reading_ns = ns(after.reading_us, before.reading_us);
+                facts.writing_ns = ns(after.writing_us, before.writing_us);
+            }
+        }
+    }
+
+    /// Collections that nobody expected to be busy.
+    async fn add_latecomers(&mut self, asker: &mut Asker, top: &HashMap<String, Busy>) {
+        let asked: HashSet<String> = self.asked.iter().map(|(n, _)| n.to_string()).collect();
+        let during = |name: &str, busy: &Busy| {
+            let before = self.top.get(name).copied().unwrap_or_default();
+            busy.total_us.saturating_sub(before.total_us)
+        };
+        let mut others: Vec<(u64, Namespace)> = top
+            .iter()
+            .filter(|(name, _)| !asked.contains(*name))
+            .map(|(name, busy)| (during(name, busy), name))
+            .filter(|(busy_us, _)| *busy_us > 0)
+            .filter_map(|(busy_us, name)| Some((busy_us, user_namespace(name)?)))
+            .collect();
+        others.sort_by(|a, b| b.cmp(a));
+        let room = self.collections_max.min(LATECOMERS_MAX);
+        for (_, namespace) in others.into_iter().take(room) {
+            if let Ok(Some(statistics)) = ask(asker, &namespace).await {
+                self.asked.push((namespace, statistics));
+                self.left_out = self.left_out.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Those that were asked about, at most so many.
+    pub(super) fn namespaces(&self, max: usize) -> Vec<Namespace> {
+        let asked = self.asked.iter().take(max);
+        asked.map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// The largest first.
+    pub(super) fn into_facts(self) -> Vec<CollectionFacts> {
+        let mut facts: Vec<CollectionFacts> =
+            self.asked.into_iter().map(|(_, s)| s.facts).collect();
+        facts.sort_by_key(|facts| std::cmp::Reverse(facts.storage_bytes));
+        facts
+    }
+}
+
+/// `None` where there is no such collection.
+async fn ask(asker: &mut Asker, namespace: &Namespace) -> Result<Option<Statistics>, NoAnswer> {
+    let (database, collection) = (namespace.database(), namespace.collection());
+    let shards = statistics::ask(asker, database, collection).await?;
+    let mut statistics = Statistics::read(&namespace.to_string(), &shards);
+    if statistics.facts.storage_bytes == 0 && statistics.facts.documents == 0 {
+        return Ok(None);
+    }
+    match statistics::ask_indexes(asker, database, collection).await {
+        Ok(indexes) => statistics.add_indexes(&indexes, DateTime::now()),
+        Err(error) => {
+            let remedy = rights::remedy("indexStats");
+            asker.note("the keys and uses of indexes", &error, remedy);
+        }
+    }
+    Ok(Some(statistics))
+}
+
+/// The later figures, and what moved between file and cache meanwhile.
+fn difference(before: &Statistics, mut after: Statistics) -> Statistics {
+    let moved = |after: Option<u64>, before: Option<u64>| after?.checked_sub(before?);
+    after.facts.read_into_cache_bytes =
+        moved(after.read_into_cache_bytes, before.read_into_cache_bytes);
+    after.facts.written_from_cache_bytes = moved(
+        after.written_from_cache_bytes,
+        before.written_from_cache_bytes,
+    );
+    after
+}
+
+/// What is asked for in any case; then the busiest since the server started; then the rest as it comes,
+/// databases by size.
+fn choose(
+    all: &[Namespace],
+    options: &ExaminationOptions,
+    top: &HashMap<String, Busy>,
+) -> Vec<Namespace> {
+    let busy_us = |namespace: &&Namespace| {
+        top.get(&namespace.to_string())
+            .map_or(0, |busy| busy.total_us)
+    };
+    let mut by_time: Vec<(u64, &Namespace)> = all.iter().map(|n| (busy_us(&n), n)).collect();
+    // Keeps the order of those that are equally busy.
+    by_time.sort_by_key(|(busy_us, _)| std::cmp::Reverse(*busy_us));
+    let mut chosen: Vec<Namespace> = Vec::new();
+    let others = by_time.into_iter().map(|(_, namespace)| namespace);
+    for namespace in options.collections.iter().chain(others) {
+        if chosen.len() >= options.collections_max.max(options.collections.len()) {
+            break;
+        }
+        if !chosen.contains(namespace) {
+            chosen.push(namespace.clone());
+        }
+    }
+    chosen
+}
+
+/// All collections of users, databases by size, the largest first.
+async fn list(asker: &mut Asker) -> Vec<Namespace> {
+    let what = "which collections there are";
+    let command = doc! { "listDatabases": 1 };
+    let reply = match asker.ask("admin", command).await {
+        Ok(reply) => reply,
+        // Adding up sizes takes long where there are very many collections; names alone do not.
+        Err(error) if error.is_late() => {
+            let names = doc! { "listDatabases": 1, "nameOnly": true };
+            asker.ask_or_note("admin", names, what).await
+        }
+        Err(error) => {
+            asker.note(what, &error, rights::remedy("listDatabases"));
+            Document::new()
+        }
+    };
+    let mut all = Vec::new();
+    for database in databases(&reply).into_iter().take(DATABASES_MAX) {
+        if !asker.has_time() || all.len() >= COLLECTIONS_LISTED_MAX {
+            break;
+        }
+        let command =
+            doc! { "listCollections": 1, "nameOnly": true, "authorizedCollections": true };
+        match asker
+            .ask_for_all(&database, command, COLLECTIONS_LISTED_MAX)
+            .await
+        {
+            Ok(entries) => all.extend(collections(&database, &entries)),
+            Err(error) => asker.note(what, &error, rights::remedy("listCollections")),
+        }
+    }
+    all.truncate(COLLECTIONS_LISTED_MAX);
+    all
+}
+
+fn databases(reply: &Document) -> Vec<String> {
+    let list = reply.get_array("databases").into_iter().flatten();
+    let mut sized: Vec<(u64, &str)> = list
+        .filter_map(|entry| {
+            let entry = entry.as_document()?;
+            let bytes = entry.get("sizeOnDisk").and_then(number).unwrap_or(0);
+            Some((bytes, entry.get_str("name").ok()?))
+        })
+        .filter(|(_, name)| !OWN_DATABASES.contains(name))
+        .collect();
+    sized.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+    sized.into_iter().map(|(_, name)| name.into()).collect()
+}
+
+/// Those that have files of their own: no views, no system collections but the buckets of time series.
+fn collections(database: &str, entries: &[Document]) -> Vec<Namespace> {
+    let named: Vec<(&str, &str)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let kind = entry.get_str("type").unwrap_or("collection");
+            Some((entry.get_str("name").ok()?, kind))
+        })
+        .collect();
+    let names: HashSet<&str> = named.iter().map(|(name, _)| *name).collect();
+    let has_file = |name: &str, kind: &str| match kind {
+        "collection" => !name.starts_with("system.") || name.starts_with(BUCKETS),
+        "timeseries" => !names.contains(format!("{BUCKETS}{name}").as_str()),
+        _ => false,
+    };
+    let with_files = named.iter().filter(|(name, kind)| has_file(name, kind));
+    let namespaces = with_files.filter_map(|(name, _)| Namespace::new(database, name).ok());
+    namespaces.collect()
+}
+
+fn user_namespace(name: &str) -> Option<Namespace> {
+    let namespace: Namespace = name.parse().ok()?;
+    let collection = namespace.collection();
+    let is_own = OWN_DATABASES.contains(&namespace.database())
+        || collection.contains('$')
+        || (collection.starts_with("system.") && !collection.starts_with(BUCKETS));
+    (!is_own).then_some(namespace)
+}
+
+/// By namespace. Routers have no such command.
+async fn top(asker: &mut Asker) -> HashMap<String, Busy> {
+    let what = "how long operations on each collection take";
+    let reply = asker.ask_or_note("admin", doc! { "top": 1 }, what).await;
+    read_top(&reply)
+}
+
+fn read_top(reply: &Document) -> HashMap<String, Busy> {
+    let totals = reply.get_document("totals").into_iter().flatten();
+    let busy = totals.filter_map(|(name, times)| {
+        let times = times.as_document()?;
+        let us = |kind| at(times, &[kind, "time"]).and_then(number).unwrap_or(0);
+        let busy = Busy {
+            reading_us: us("readLock"),
+            writing_us: us("writeLock"),
+            total_us: us("total"),
+        };
+        Some((name.clone(), busy))
+    });
+    busy.take(COLLECTIONS_LISTED_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn namespace(text: &str) -> Namespace {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn lists_of_mongod_4_2() {
+        let reply = doc! { "databases": [
+            { "name": "admin", "sizeOnDisk": 40_960.0 }, { "name": "other", "sizeOnDisk": 40_960.0 },
+            { "name": "local", "sizeOnDisk": 73_728.0 }, { "name": "sdu", "sizeOnDisk": 21_356_544.0 }, 5,
+        ], "totalSize": 21_528_576.0, "ok": 1.0 };
+        assert_eq!(databases(&reply), ["sdu", "other"]);
+        let entry = |name: &str, kind: &str| doc! { "name": name, "type": kind };
+        let entries = [
+            entry("append", "collection"),
+            entry("some", "view"),
+            entry("system.views", "collection"),
+            entry("weather", "timeseries"),
+            entry("system.buckets.weather", "collection"),
+            entry("new", "timeseries"),
+            doc! { "name": "old" },
+            entry(".odd", "collection"),
+        ];
+        let found = collections("sdu", &entries);
+        let names: Vec<&str> = found.iter().map(Namespace::collection).collect();
+        assert_eq!(names, ["append", "system.buckets.weather", "new", "old"]);
+    }
+
+    /// As mongod 4.2.2 answers `top`.
+    fn top_reply(orders_us: i64, reading_us: i64) -> Document {
+        let times = |us: i64, reading_us: i64| {
+            doc! {
+                "total": { "time": us, "count": 7 }, "readLock": { "time": reading_us, "count": 4 },
+                "writeLock": { "time": us - reading_us, "count": 3 }, "queries": { "time": 1, "count": 1 },
+            }
+        };
+        doc! { "totals": {
+            "note": "all times in microseconds", "sdu.orders": times(orders_us, reading_us),
+            "local.oplog.rs": times(9_000_000, 0), "sdu.small": times(1, 1),
+        }, "ok": 1.0 }
+    }
+
+    #[test]
+    fn the_named_then_the_busiest() {
+        let top = read_top(&top_reply(500, 400));
+        assert_eq!(top.len(), 3);
+        assert_eq!(top["sdu.orders"].reading_us, 400);
+        let all: Vec<Namespace> = (0..10_000)
+            .map(|n| namespace(&format!("sdu.c{n}")))
+            .chain(["sdu.small", "sdu.orders"].map(namespace))
+            .collect();
+        let options = ExaminationOptions {
+            collections: vec![namespace("sdu.named"), namespace("sdu.small")],
+            collections_max: 4,
+            members: false,
+        };
+        let chosen = choose(&all, &options, &top);
+        let names: Vec<&str> = chosen.iter().map(Namespace::collection).collect();
+        assert_eq!(names, ["named", "small", "orders", "c0"]);
+    }
+
+    #[test]
+    fn what_moved_meanwhile() {
+        let at = |read, written| Statistics {
+            read_into_cache_bytes: read,
+            written_from_cache_bytes: written,
+            ..Statistics::default()
+        };
+        let facts = difference(&at(Some(100), None), at(Some(150), Some(7))).facts;
+        assert_eq!(facts.read_into_cache_bytes, Some(50));
+        assert_eq!(facts.written_from_cache_bytes, None);
+        let restarted = difference(&at(Some(100), None), at(Some(5), None)).facts;
+        assert_eq!(restarted.read_into_cache_bytes, None);
+    }
+
+    #[test]
+    fn what_is_nobodys_business() {
+        for own in [
+            "local.oplog.rs",
+            "config.chunks",
+            "sdu.system.views",
+            "a.$cmd",
+            "odd",
+        ] {
+            assert_eq!(user_namespace(own), None, "{own}");
+        }
+        assert!(user_namespace("sdu.system.buckets.weather").is_some());
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        assert!(read_top(&doc! { "totals": 5 }).is_empty());
+        let odd = doc! { "totals": { "a.b": { "total": 5, "readLock": { "time": -1 } } } };
+        assert_eq!(read_top(&odd)["a.b"], Busy::default());
+        assert!(databases(&doc! { "databases": { "a": 1 } }).is_empty());
+        assert!(collections("a", &[doc! { "name": 5 }, doc! {}]).is_empty());
+    }
+}

@@ -1,0 +1,281 @@
+//! Who belongs to a server: the members of its replica set, the shards behind a router.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, doc};
+use seekscope_run::{Deployment, MemberState};
+
+use super::asking::{Asker, NoAnswer};
+use crate::replies::{at, number};
+
+/// A cluster may have more; beyond these members are named and not asked.
+const MEMBERS_MAX: usize = 200;
+const NAME_MAX_BYTES: usize = 300;
+
+/// What a server says about itself before anybody has logged in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Hello {
+    pub(super) state: MemberState,
+    /// Its own name in the set.
+    pub(super) me: Option<String>,
+    /// All members of its set, arbiters too.
+    pub(super) hosts: Vec<String>,
+    pub(super) is_in_set: bool,
+}
+
+/// Another server of the deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Fellow {
+    /// `host:port`.
+    pub(super) name: String,
+    pub(super) shard: Option<String>,
+}
+
+/// What `replSetGetStatus` says, by member name.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct SetStatus {
+    states: HashMap<String, MemberState>,
+    lags_s: HashMap<String, f64>,
+    /// Bytes copied and in all, of the member that was asked.
+    pub(super) initial_sync: Option<(u64, u64)>,
+}
+
+impl Hello {
+    /// Asks for it; servers before 4.4.2 know another word.
+    pub(super) async fn ask(asker: &mut Asker) -> Result<Self, NoAnswer> {
+        let reply = match asker.ask("admin", doc! { "hello": 1 }).await {
+            Err(error) if error.is_unknown() => asker.ask("admin", doc! { "isMaster": 1 }).await?,
+            answer => answer?,
+        };
+        Ok(Self::read(&reply))
+    }
+
+    fn read(reply: &Document) -> Self {
+        let flag = |name: &str| reply.get_bool(name).unwrap_or(false);
+        let is_in_set = reply.get_str("setName").is_ok();
+        let state = if reply.get_str("msg").is_ok_and(|text| text == "isdbgrid") {
+            MemberState::Router
+        } else if flag("arbiterOnly") {
+            MemberState::Arbiter
+        } else if flag("secondary") {
+            MemberState::Secondary
+        } else if !(flag("isWritablePrimary") || flag("ismaster")) || flag("isreplicaset") {
+            MemberState::Other
+        } else if is_in_set {
+            MemberState::Primary
+        } else {
+            MemberState::Standalone
+        };
+        let lists = ["hosts", "passives", "arbiters"];
+        Self {
+            state,
+            me: reply.get_str("me").ok().and_then(checked_name),
+            hosts: lists
+                .iter()
+                .flat_map(|list| strings(reply.get(list)))
+                .filter_map(|name| checked_name(&name))
+                .take(MEMBERS_MAX)
+                .collect(),
+            is_in_set,
+        }
+    }
+
+    pub(super) fn deployment(&self) -> Deployment {
+        match self.state {
+            MemberState::Router => Deployment::Sharded,
+            _ if self.is_in_set => Deployment::ReplicaSet,
+            _ => Deployment::Standalone,
+        }
+    }
+
+    /// The other members of its set, `own` being its name where it does not say it itself.
+    pub(super) fn fellows(&self, own: &str) -> Vec<Fellow> {
+        let me = self.me.as_deref().unwrap_or(own);
+        // A set of one that goes by another name than ours for it is still a set of one.
+        let others = self.hosts.iter().filter(|host| *host != me);
+        let is_alone = self.hosts.len() == 1;
+        others
+            .filter(|_| !is_alone)
+            .map(|host| Fellow {
+                name: host.clone(),
+                shard: None,
+            })
+            .collect()
+    }
+}
+
+/// The members of all shards, from a router.
+pub(super) async fn shards(asker: &mut Asker) -> Vec<Fellow> {
+    if let Ok(reply) = asker.ask("admin", doc! { "listShards": 1 }).await {
+        let shards = reply.get_array("shards").into_iter().flatten();
+        let named = shards.filter_map(|shard| {
+            let shard = shard.as_document()?;
+            Some((shard.get_str("_id").ok()?, shard.get_str("host").ok()?))
+        });
+        return members_of_shards(named);
+    }
+    let map = asker
+        .ask_or_note("admin", doc! { "getShardMap": 1 }, "the list of shards")
+        .await;
+    let named = map.get_document("map").into_iter().flatten();
+    let named = named.filter_map(|(shard, host)| Some((shard.as_str(), host.as_str()?)));
+    members_of_shards(named.filter(|(shard, _)| *shard != "config"))
+}
+
+/// Of (name, `set/host:port,host:port`).
+fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<Fellow> {
+    let mut fellows: Vec<Fellow> = Vec::new();
+    for (shard, text) in shards {
+        let hosts = text.split_once('/').map_or(text, |(_, hosts)| hosts);
+        for name in hosts.split(',').filter_map(checked_name) {
+            // The map names a shard by its set and by each of its hosts as well.
+            if fellows.len() < MEMBERS_MAX && fellows.iter().all(|fellow| fellow.name != name) {
+                fellows.push(Fellow {
+                    name,
+                    shard: Some(shard.chars().take(NAME_MAX_BYTES).collect()),
+                });
+            }
+        }
+    }
+    fellows
+}
+
+impl SetStatus {
+    /// Asks a member of a set.
+    pub(super) async fn ask(asker: &mut Asker) -> Self {
+        let what = "how far members lag behind";
+        let command = doc! { "replSetGetStatus": 1, "initialSync": 1 };
+        Self::read(&asker.ask_or_note("admin", command, what).await)
+    }
+
+    fn read(reply: &Document) -> Self {
+        let mut status = Self::default();
+        let members = reply.get_array("members").into_iter().flatten();
+        let members: Vec<&Document> = members.filter_map(Bson::as_document).collect();
+        let applied_ms = |member: &Document| {
+            let date = member.get_datetime("optimeDate").ok()?;
+            Some(date.timestamp_millis())
+        };
+        let state = |member: &Document| state_of(member.get("state").and_then(number));
+        let primary = members.iter().find(|m| state(m) == MemberState::Primary);
+        let primary_ms = primary.and_then(|member| applied_ms(member));
+        for member in members.iter().take(MEMBERS_MAX) {
+            let Some(name) = member.get_str("name").ok().and_then(checked_name) else {
+                continue;
+            };
+            status.states.insert(name.clone(), state(member));
+            let is_copy = state(member) == MemberState::Secondary;
+            if let (true, Some(primary), Some(own)) = (is_copy, primary_ms, applied_ms(member)) {
+                let behind_ms = primary.saturating_sub(own).max(0);
+                status.lags_s.insert(name, behind_ms as f64 / 1e3);
+            }
+        }
+        let of_sync = |name| at(reply, &["initialSyncStatus", name]).and_then(number);
+        status.initial_sync = of_sync("approxTotalBytesCopied").zip(of_sync("approxTotalDataSize"));
+        status
+    }
+
+    pub(super) fn state(&self, name: &str) -> Option<MemberState> {
+        self.states.get(name).copied()
+    }
+
+    pub(super) fn lag_s(&self, name: &str) -> Option<f64> {
+        self.lags_s.get(name).copied()
+    }
+}
+
+/// The numbers of `replSetGetStatus.members[].state` (manual, "Replica Set Member States").
+fn state_of(number: Option<u64>) -> MemberState {
+    match number {
+        Some(1) => MemberState::Primary,
+        Some(2) => MemberState::Secondary,
+        Some(7) => MemberState::Arbiter,
+        _ => MemberState::Other,
+    }
+}
+
+fn strings(list: Option<&Bson>) -> Vec<String> {
+    let list = list.and_then(Bson::as_array).into_iter().flatten();
+    list.filter_map(|name| name.as_str().map(String::from))
+        .collect()
+}
+
+/// A name that a server gave for another: nothing that could be taken for login or options.
+fn checked_name(name: &str) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    (!name.is_empty() && name.len() <= NAME_MAX_BYTES && name.chars().all(is_plain))
+        .then(|| name.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::DateTime;
+
+    use super::*;
+
+    fn names(fellows: &[Fellow]) -> Vec<&str> {
+        fellows.iter().map(|fellow| fellow.name.as_str()).collect()
+    }
+
+    #[test]
+    fn who_servers_say_they_are() {
+        let old = doc! { "ismaster": true, "maxWireVersion": 5, "readOnly": false, "ok": 1.0 };
+        assert_eq!(Hello::read(&old).state, MemberState::Standalone);
+        let router = doc! { "isWritablePrimary": true, "msg": "isdbgrid" };
+        assert_eq!(Hello::read(&router).deployment(), Deployment::Sharded);
+        let secondary = doc! {
+            "setName": "rs0", "isWritablePrimary": false, "secondary": true, "me": "b:27017",
+            "hosts": ["a:27017", "b:27017", "mongodb://x@y", 5], "arbiters": ["c:27017"],
+        };
+        let hello = Hello::read(&secondary);
+        assert_eq!(
+            (hello.state, hello.deployment()),
+            (MemberState::Secondary, Deployment::ReplicaSet)
+        );
+        assert_eq!(
+            names(&hello.fellows("127.0.0.1:27017")),
+            ["a:27017", "c:27017"]
+        );
+        let single = doc! { "setName": "r", "ismaster": true, "hosts": ["localhost:1"] };
+        assert_eq!(Hello::read(&single).fellows("127.0.0.1:1"), []);
+        let starting = doc! { "isreplicaset": true, "ismaster": false, "secondary": false };
+        assert_eq!(Hello::read(&starting).state, MemberState::Other);
+    }
+
+    #[test]
+    fn members_of_a_cluster() {
+        let shards = [
+            ("s1", "rs1/a:1,b:1"),
+            ("s2", "c:1"),
+            ("rs1/a:1,b:1", "rs1/a:1,b:1"),
+            ("evil", "x/user:p@h,d:1"),
+        ];
+        let fellows = members_of_shards(shards.into_iter());
+        assert_eq!(names(&fellows), ["a:1", "b:1", "c:1", "d:1"]);
+        assert_eq!(fellows[1].shard.as_deref(), Some("s1"));
+    }
+
+    #[test]
+    fn lags_and_an_initial_sync() {
+        let at_s = |s: i64| DateTime::from_millis(s * 1_000);
+        let status = SetStatus::read(&doc! {
+            "members": [
+                { "name": "a:1", "state": 1, "optimeDate": at_s(100) },
+                { "name": "b:1", "state": 2, "optimeDate": at_s(88) },
+                { "name": "c:1", "state": 2, "optimeDate": at_s(101) },
+                { "name": "d:1", "state": 5, "optimeDate": at_s(0) },
+                { "name": "e:1", "state": 7 },
+            ],
+            "initialSyncStatus": { "approxTotalDataSize": 1000_i64, "approxTotalBytesCopied": 250 },
+        });
+        assert_eq!(status.lag_s("b:1"), Some(12.0));
+        assert_eq!(status.lag_s("c:1"), Some(0.0));
+        assert_eq!(status.lag_s("d:1"), None);
+        assert_eq!(status.state("e:1"), Some(MemberState::Arbiter));
+        assert_eq!(status.initial_sync, Some((250, 1000)));
+        assert_eq!(
+            SetStatus::read(&doc! { "members": 5 }),
+            SetStatus::default()
+        );
+    }
+}

@@ -1,0 +1,264 @@
+//! One server of the deployment while it is examined.
+
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use seekscope_run::document::Limitation;
+use seekscope_run::{Deployment, MemberRecord, MemberState};
+
+use super::ExaminationOptions;
+use super::asking::Asker;
+use super::choice::address;
+use super::collections::Collections;
+use super::deployment::{Fellow, Hello, SetStatus, shards};
+use super::operations::Looks;
+use super::{oplog, rights, settings};
+use crate::namespace::Namespace;
+use crate::process::ProcFs;
+use crate::sampling::Sampler;
+use crate::server::Server;
+
+/// For getting connected to another member. Below the limit of an answer, so that the reason is told.
+const CONNECT_LIMIT: Duration = Duration::from_secs(2);
+/// One look must not delay the next for long.
+const LOOK_TIME: Duration = Duration::from_millis(2_500);
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) record: MemberRecord,
+    /// `None` for one that cannot be asked at all.
+    asker: Option<Asker>,
+    hello: Hello,
+    status: SetStatus,
+    collections: Collections,
+    looks: Looks,
+    is_examined: bool,
+}
+
+impl Member {
+    /// The server that all is about, through a direct connection.
+    pub(super) fn examined(server: &Server, time: Duration) -> Self {
+        let first = server.addresses().first();
+        let name = first.map(|(host, port)| address(host, *port));
+        Self {
+            record: MemberRecord {
+                name: name.unwrap_or_else(|| server.shown_uri()),
+                ..MemberRecord::default()
+            },
+            asker: Some(Asker::new(server, None, time)),
+            hello: Hello::default(),
+            status: SetStatus::default(),
+            collections: Collections::default(),
+            looks: Looks::default(),
+            is_examined: true,
+        }
+    }
+
+    /// Another one, of which the examined server's set has this to say.
+    pub(super) fn fellow(
+        server: &Server,
+        fellow: &Fellow,
+        status: &SetStatus,
+        time: Duration,
+    ) -> Self {
+        let connected = server.member(&fellow.name, CONNECT_LIMIT);
+        let not_asked = connected.as_ref().err().map(ToString::to_string);
+        let asker = connected.ok();
+        Self {
+            record: MemberRecord {
+                name: fellow.name.clone(),
+                shard: fellow.shard.clone(),
+                state: status.state(&fellow.name).unwrap_or_default(),
+                lag_s: status.lag_s(&fellow.name),
+                not_asked,
+                ..MemberRecord::default()
+            },
+            asker: asker.map(|server| Asker::new(&server, Some(&fellow.name), time)),
+            hello: Hello::default(),
+            status: SetStatus::default(),
+            collections: Collections::default(),
+            looks: Looks::default(),
+            is_examined: false,
+        }
+    }
+
+    /// Who the examined server is, and with `members` who its fellows are.
+    pub(super) async fn introduce(&mut self, members: bool) -> Vec<Fellow> {
+        let Some(asker) = &mut self.asker else {
+            return Vec::new();
+        };
+        match Hello::ask(asker).await {
+            Ok(hello) => self.hello = hello,
+            Err(error) => {
+                let what = "what the server is to its replica set";
+                asker.note(what, &error, rights::remedy("hello"));
+                return Vec::new();
+            }
+        }
+        self.record.state = self.hello.state;
+        let given = self.record.name.clone();
+        if let Some(name) = &self.hello.me {
+            self.record.name = name.clone();
+        }
+        match self.hello.deployment() {
+            Deployment::Standalone => Vec::new(),
+            Deployment::Sharded if members => shards(asker).await,
+            Deployment::Sharded => Vec::new(),
+            Deployment::ReplicaSet => {
+                self.status = SetStatus::ask(asker).await;
+                self.record.lag_s = self.status.lag_s(&self.record.name);
+                self.looks.initial_sync(self.status.initial_sync);
+                let fellows = self.hello.fellows(&given);
+                if members { fellows } else { Vec::new() }
+            }
+        }
+    }
+
+    /// Whether another member answers and has data. If not, its record says why.
+    pub(super) async fn greet(&mut self) -> bool {
+        let Some(asker) = &mut self.asker else {
+            return false;
+        };
+        match Hello::ask(asker).await {
+            Ok(hello) => {
+                self.record.state = hello.state;
+                self.hello = hello;
+            }
+            Err(error) => self.record.not_asked = Some(error.to_string()),
+        }
+        if self.record.state == MemberState::Arbiter {
+            self.record.not_asked = Some("an arbiter has no data".into());
+        }
+        if self.record.not_asked.is_some() {
+            self.asker = None;
+        }
+        self.asker.is_some()
+    }
+
+    /// Asks everything once.
+    pub(super) async fn gather(&mut self, proc_fs: &ProcFs, options: &ExaminationOptions) {
+        let Some(asker) = &mut self.asker else {
+            return;
+        };
+        let build = asker
+            .ask_or_note("admin", doc! { "buildInfo": 1 }, "the server's version")
+            .await;
+        let what = "its settings and data directory";
+        let cmd_line = asker
+            .ask_or_note("admin", doc! { "getCmdLineOpts": 1 }, what)
+            .await;
+        let status = asker
+            .ask_or_note(
+                "admin",
+                doc! { "serverStatus": 1 },
+                "its counters and cache size",
+            )
+            .await;
+        let mut target = asker.server.target_facts(&build, &cmd_line, &status);
+        let located = asker.server.locate(&mut target, proc_fs);
+        if let (true, Err(limitation)) = (self.is_examined, located) {
+            asker.missing.push(limitation);
+        }
+        self.record.target = target;
+        self.record.options = settings::options(&cmd_line);
+        let parameters = settings::parameters(asker).await;
+        self.record.parameters = parameters.values;
+        self.record.compatibility_version = parameters.compatibility_version;
+        self.record.warnings = settings::warnings(asker).await;
+        if self.hello.deployment() == Deployment::ReplicaSet {
+            self.record.oplog = oplog::facts(asker).await;
+        }
+        if self.is_examined {
+            self.looks.look(asker).await;
+        }
+        self.collections.begin(asker, options).await;
+    }
+
+    /// See [`super::Examination::look`].
+    pub(super) async fn look(&mut self) {
+        if let Some(asker) = &mut self.asker {
+            asker.allow(LOOK_TIME);
+            self.looks.look(asker).await;
+        }
+    }
+
+    /// Asks again what is compared with the beginning.
+    pub(super) async fn finish(&mut self, time: Duration) {
+        if let Some(asker) = &mut self.asker {
+            asker.allow(time);
+            self.collections.finish(asker).await;
+        }
+    }
+
+    pub(super) fn deployment(&self) -> Deployment {
+        self.hello.deployment()
+    }
+
+    pub(super) fn set_status(&self) -> &SetStatus {
+        &self.status
+    }
+
+    /// The collections that were asked about, at most so many.
+    pub(super) fn namespaces(&self, max: usize) -> Vec<Namespace> {
+        self.collections.namespaces(max)
+    }
+
+    pub(super) fn sampler(&self) -> Option<Sampler> {
+        let asker = self.asker.as_ref()?;
+        Some(Sampler::of_member(&self.record.name, &asker.server))
+    }
+
+    /// Record, what is missing from it, and commands sent.
+    pub(super) fn into_parts(self) -> (MemberRecord, Vec<Limitation>, u64) {
+        let mut record = self.record;
+        record.operations = self.looks.seen();
+        record.collections_left_out = self.collections.left_out;
+        record.collections = self.collections.into_facts();
+        match self.asker {
+            Some(asker) => (record, asker.missing, asker.commands),
+            None => (record, Vec::new(), 0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn fellow(name: String, status: &SetStatus) -> Member {
+        let server = Server::unasked("mongodb://me:QZ9Xsecret@127.0.0.1:1/?directConnection=true");
+        let fellow = Fellow { name, shard: None };
+        Member::fellow(
+            &server.await.unwrap(),
+            &fellow,
+            status,
+            Duration::from_secs(5),
+        )
+    }
+
+    #[tokio::test]
+    async fn one_that_hangs_and_one_that_is_not_there_say_why() {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let hangs = silent.local_addr().unwrap().to_string();
+        let closed = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let gone = closed.local_addr().unwrap().to_string();
+        drop(closed);
+        let options = ExaminationOptions::default();
+        for name in [hangs, gone, "not a name".into()] {
+            let mut member = fellow(name.clone(), &SetStatus::default()).await;
+            assert!(!member.greet().await);
+            member.gather(&ProcFs::host(), &options).await;
+            member.look().await;
+            member.finish(Duration::from_secs(5)).await;
+            assert!(member.sampler().is_none());
+            let (record, _, commands) = member.into_parts();
+            let why = record.not_asked.unwrap();
+            assert_eq!(record.name, name);
+            assert!(!why.contains("QZ9X"), "{why}");
+            assert!(commands <= 1, "{name} was asked again");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Asking a server and its fellows what bears on the disk, without getting in their way.
+//!
+//! [`choose_member`] picks the one server that is examined; [`Examination::begin`] asks everything once,
+//! [`Examination::look`] sees what is running, [`Examination::finish`] asks again what is worth
+//! comparing. Only commands that read are sent, each with a limit of time on both sides. What is refused
+//! becomes a [`Limitation`] that names the least right that would grant it ([`rights`]), never an error.
+//! No document's value is kept.
+
+mod asking;
+mod choice;
+mod collections;
+mod deployment;
+pub mod diagnostic_files;
+mod member;
+mod operations;
+mod oplog;
+pub mod rights;
+mod settings;
+mod statistics;
+
+use seekscope_run::document::Limitation;
+use seekscope_run::{Deployment, MemberRecord};
+
+use crate::namespace::Namespace;
+use crate::process::ProcFs;
+use crate::sampling::Sampler;
+use crate::server::Server;
+
+pub use choice::choose_member;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use member::Member;
+
+/// Beyond this time the examined server is asked nothing more, at the beginning and at the end.
+const BEGIN_TIME: Duration = Duration::from_secs(8);
+const END_TIME: Duration = Duration::from_secs(5);
+/// The same for every other member, at the beginning and at the end each; all are asked at once.
+const OTHERS_TIME: Duration = Duration::from_secs(5);
+/// Others are only compared with the examined one.
+const COLLECTIONS_OF_OTHERS: usize = 10;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct ExaminationOptions {
+    /// To be asked about in any case.
+    pub collections: Vec<Namespace>,
+    /// Most collections that are asked for statistics.
+    pub collections_max: usize,
+    /// Ask the other members of the set or cluster too.
+    pub members: bool,
+}
+
+impl Default for ExaminationOptions {
+    fn default() -> Self {
+        Self {
+            collections: Vec::new(),
+            collections_max: 20,
+            members: true,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Examination {
+    deployment: Deployment,
+    examined: Member,
+    others: Vec<Member>,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Default)]
+pub struct Examined {
+    pub deployment: Deployment,
+    /// The examined one first.
+    pub members: Vec<MemberRecord>,
+    pub limitations: Vec<Limitation>,
+    /// Sent to all servers together.
+    pub commands: u64,
+}
+
+impl Examination {
+    /// Asks everything once: the examined server for at most eight seconds, then all others at once
+    /// for at most five.
+    pub async fn begin(server: &Server, proc_fs: &ProcFs, options: &ExaminationOptions) -> Self {
+        let mut examined = Member::examined(server, BEGIN_TIME);
+        let fellows = examined.introduce(options.members).await;
+        examined.gather(proc_fs, options).await;
+        let of_others = ExaminationOptions {
+            collections: examined.namespaces(COLLECTIONS_OF_OTHERS),
+            collections_max: COLLECTIONS_OF_OTHERS,
+            members: false,
+        };
+        let status = examined.set_status();
+        let others = fellows.iter().map(|fellow| async {
+            let mut member = Member::fellow(server, fellow, status, OTHERS_TIME);
+            if member.greet().await {
+                member.gather(proc_fs, &of_others).await;
+            }
+            member
+        });
+        Self {
+            deployment: examined.deployment(),
+            others: join_all(others).await,
+            examined,
+        }
+    }
+
+    /// How the server stands to others.
+    pub fn deployment(&self) -> Deployment {
+        self.deployment
+    }
+
+    /// What is known of the examined server so far.
+    pub fn examined(&self) -> &MemberRecord {
+        &self.examined.record
+    }
+
+    /// What is known of the other members so far.
+    pub fn others(&self) -> impl Iterator<Item = &MemberRecord> {
+        self.others.iter().map(|member| &member.record)
+    }
+
+    /// A sampler of `serverStatus` for each other member that answered.
+    pub fn samplers_of_others(&self) -> Vec<Sampler> {
+        let reached = self.others.iter().filter_map(Member::sampler);
+        reached.collect()
+    }
+
+    /// One look at what the examined server is doing; to be called every second or two. Takes as long
+    /// as the server does, at most two and a half seconds.
+    pub async fn look(&mut self) {
+        self.examined.look().await;
+    }
+
+    /// Asks again what is worth comparing, all servers at once: at most five seconds.
+    pub async fn finish(self) -> Examined {
+        let Self {
+            deployment,
+            mut examined,
+            mut others,
+        } = self;
+        let of_others = others.iter_mut().map(|member| member.finish(OTHERS_TIME));
+        tokio::join!(examined.finish(END_TIME), join_all(of_others));
+        let mut all = Examined {
+            deployment,
+            ..Examined::default()
+        };
+        for member in std::iter::once(examined).chain(others) {
+            let (record, limitations, commands) = member.into_parts();
+            all.members.push(record);
+            all.limitations.extend(limitations);
+            all.commands += commands;
+        }
+        all
+    }
+}

@@ -1,0 +1,365 @@
+//! What a server is doing, folded over many looks. Of an operation only its kind, where it works, the
+//! key names of its plan and its progress are kept: never a filter, never a document.
+
+use std::collections::HashMap;
+
+use mongodb::bson::{Bson, Document, doc};
+use seekscope_run::OperationSeen;
+
+use super::asking::{Asker, NoAnswer};
+use super::rights;
+use crate::replies::{at, number};
+use crate::server::APPLICATION;
+
+/// Different operations that are told apart, and those that are kept in the end.
+const DIFFERENT_MAX: usize = 1_000;
+const KEPT_MAX: usize = 100;
+/// Of one look.
+const OPERATIONS_MAX: usize = 20_000;
+const TEXT_MAX_CHARS: usize = 300;
+
+/// Kind, namespace, plan: what makes two operations alike.
+type Alike = (String, Option<String>, Option<String>);
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    seen: HashMap<Alike, OperationSeen>,
+    is_refused: bool,
+}
+
+/// One running operation.
+#[derive(Debug, PartialEq)]
+struct Running {
+    alike: Alike,
+    running_us: u64,
+    is_waiting: bool,
+    progress: Option<(u64, u64)>,
+}
+
+impl Looks {
+    /// Asks once what is running. Once refused it is not asked again.
+    pub(super) async fn look(&mut self, asker: &mut Asker) {
+        if self.is_refused {
+            return;
+        }
+        match asker
+            .ask("admin", doc! { "currentOp": 1, "active": true })
+            .await
+        {
+            Ok(reply) => self.add(&reply),
+            Err(error) => {
+                self.is_refused =
+                    matches!(error, NoAnswer::NotAllowed { .. }) || error.is_unknown();
+                let remedy = rights::remedy("currentOp");
+                asker.note("what the server is doing", &error, remedy);
+            }
+        }
+    }
+
+    fn add(&mut self, reply: &Document) {
+        let running = reply.get_array("inprog").into_iter().flatten();
+        let running = running.take(OPERATIONS_MAX).filter_map(Bson::as_document);
+        let mut now: HashMap<Alike, (u32, bool)> = HashMap::new();
+        for operation in running.filter_map(Running::read) {
+            if self.seen.len() >= DIFFERENT_MAX && !self.seen.contains_key(&operation.alike) {
+                continue;
+            }
+            let (at_once, is_waiting) = now.entry(operation.alike.clone()).or_default();
+            *at_once += 1;
+            *is_waiting |= operation.is_waiting;
+            let (kind, namespace, plan) = operation.alike.clone();
+            let seen = self.seen.entry(operation.alike).or_default();
+            (seen.kind, seen.namespace, seen.plan) = (kind, namespace, plan);
+            seen.running_us = seen.running_us.max(operation.running_us);
+            seen.progress = operation.progress.or(seen.progress);
+        }
+        for (alike, (at_once, is_waiting)) in now {
+            if let Some(seen) = self.seen.get_mut(&alike) {
+                seen.looks += 1;
+                seen.at_once = seen.at_once.max(at_once);
+                seen.waiting_looks += u32::from(is_waiting);
+            }
+        }
+    }
+
+    /// An initial sync, which is no operation to the server: bytes copied and in all.
+    pub(super) fn initial_sync(&mut self, progress: Option<(u64, u64)>) {
+        if progress.is_some() {
+            let kind = "initial sync".to_string();
+            let seen = self.seen.entry((kind.clone(), None, None)).or_default();
+            seen.kind = kind;
+            seen.looks += 1;
+            seen.at_once = 1;
+            seen.progress = progress;
+        }
+    }
+
+    /// What was seen, the longest first.
+    pub(super) fn seen(&self) -> Vec<OperationSeen> {
+        let mut seen: Vec<OperationSeen> = self.seen.values().cloned().collect();
+        seen.sort_by(|a, b| {
+            let by_time = b.running_us.cmp(&a.running_us);
+            by_time.then_with(|| {
+                (&a.kind, &a.namespace, &a.plan).cmp(&(&b.kind, &b.namespace, &b.plan))
+            })
+        });
+        seen.truncate(KEPT_MAX);
+        seen
+    }
+}
+
+impl Running {
+    /// `None` for what is no work: our own questions, waiting for news, idle threads of the server.
+    fn read(operation: &Document) -> Option<Self> {
+        let text = |name: &str| operation.get_str(name).unwrap_or_default();
+        let message = text("msg");
+        let is_idle = operation
+            .get_bool("active")
+            .is_ok_and(|is_active| !is_active)
+            || (text("op") == "none" && message.is_empty());
+        let is_ours = text("appName") == APPLICATION
+            || at(operation, &["clientMetadata", "application", "name"])
+                .is_some_and(|name| name.as_str() == Some(APPLICATION));
+        let waits_for_news = at(operation, &["cursor", "awaitData"]) == Some(&Bson::Boolean(true))
+            || at(operation, &["command", "maxAwaitTimeMS"]).is_some();
+        if is_idle || is_ours || waits_for_news {
+            return None;
+        }
+        let namespace = Some(text("ns")).filter(|ns| !ns.is_empty() && !ns.contains("$cmd"));
+        let plan = Some(text("planSummary")).filter(|plan| !plan.is_empty());
+        let micros = operation.get("microsecs_running").and_then(number);
+        let seconds = operation.get("secs_running").and_then(number);
+        let progress = |name| at(operation, &["progress", name]).and_then(number);
+        Some(Self {
+            alike: (
+                kind(operation),
+                namespace.map(shortened),
+                plan.map(plan_without_values),
+            ),
+            running_us: micros
+                .or(seconds.map(|s| s.saturating_mul(1_000_000)))
+                .unwrap_or(0),
+            is_waiting: is_waiting(operation),
+            progress: progress("done").zip(progress("total")),
+        })
+    }
+}
+
+/// For a lock, for flow control, or in a queue for a ticket (MongoDB 8.0).
+fn is_waiting(operation: &Document) -> bool {
+    let flag = |name: &str| operation.get_bool(name).unwrap_or(false);
+    flag("waitingForLock")
+        || flag("waitingForFlowControl")
+        || operation.get_document("currentQueue").is_ok()
+}
+
+fn kind(operation: &Document) -> String {
+    let text = |name: &str| operation.get_str(name).unwrap_or_default();
+    let begins = |name: &str, beginning: &str| {
+        text(name)
+            .to_ascii_lowercase()
+            .starts_with(&beginning.to_ascii_lowercase())
+    };
+    let command = command_name(operation);
+    if begins("msg", "Index Build") || begins("desc", "IndexBuildsCoordinator") {
+        return "index build".into();
+    }
+    match (text("op"), command.as_deref()) {
+        ("command" | "query" | "none" | "", Some("createIndexes")) => "index build".into(),
+        ("command", Some("compact")) => "compact".into(),
+        ("command", Some(name)) => format!("command {name}"),
+        ("none", _) => shortened(text("desc")),
+        (op, _) => shortened(op),
+    }
+}
+
+/// The command's first word, where it looks like one. A long command comes as text that was cut off.
+fn command_name(operation: &Document) -> Option<String> {
+    let command = ["command", "query"]
+        .iter()
+        .find_map(|name| operation.get_document(name).ok())?;
+    let name = match command.get_str("$truncated") {
+        Ok(text) => text.trim_start_matches(['{', ' ']).split(':').next()?,
+        Err(_) => command.keys().next()?,
+    };
+    let is_word = name.len() <= 60 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    (is_word && !name.is_empty()).then(|| name.to_string())
+}
+
+/// `IXSCAN { a: 1, b: "text" }`: a summary of a plan has key names and directions. Whatever else stands
+/// after a name is replaced.
+fn plan_without_values(plan: &str) -> String {
+    let mut kept = String::new();
+    let mut is_value = false;
+    let mut value = String::new();
+    for c in shortened(plan).chars() {
+        match c {
+            ':' if !is_value => {
+                is_value = true;
+                kept.push(c);
+            }
+            ',' | '}' if is_value => {
+                kept.push_str(&direction(&value));
+                value.clear();
+                is_value = false;
+                kept.push(c);
+            }
+            _ if is_value => value.push(c),
+            _ => kept.push(c),
+        }
+    }
+    if is_value {
+        kept.push_str(&direction(&value));
+    }
+    kept
+}
+
+/// A direction or kind of an index key as it stands; anything else as a question mark.
+fn direction(value: &str) -> String {
+    const KINDS: [&str; 5] = ["text", "hashed", "2d", "2dsphere", "columnstore"];
+    let bare = value.trim().trim_matches('"');
+    let is_direction = bare.parse::<f64>().is_ok_and(|n| n.abs() <= 1.0) || KINDS.contains(&bare);
+    if is_direction {
+        value.into()
+    } else {
+        let space = if value.ends_with(' ') { " " } else { "" };
+        format!(" ?{space}")
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(TEXT_MAX_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(operation: &Document) -> Option<Running> {
+        Running::read(operation)
+    }
+
+    /// As mongod 4.2.2 shows them, without what nobody reads.
+    fn scan(microsecs: i64) -> Document {
+        doc! {
+            "type": "op", "desc": "conn7", "appName": "shop", "active": true, "op": "query",
+            "ns": "shop.orders", "secs_running": microsecs / 1_000_000, "microsecs_running": microsecs,
+            "command": { "find": "orders", "filter": { "name": "SECRET" }, "$db": "shop" },
+            "planSummary": "COLLSCAN", "waitingForLock": false, "waitingForFlowControl": false,
+        }
+    }
+
+    #[test]
+    fn idle_threads_and_our_own_questions_are_left_out() {
+        let idle = doc! { "desc": "waitForMajority", "active": true, "op": "none", "ns": "" };
+        let ours = doc! {
+            "active": true, "op": "command", "ns": "admin.$cmd", "command": { "currentOp": 1 },
+            "clientMetadata": { "application": { "name": "seekscope" } },
+        };
+        let news = doc! {
+            "active": true, "op": "getmore", "ns": "local.oplog.rs",
+            "cursor": { "tailable": true, "awaitData": true },
+        };
+        let hello = doc! {
+            "active": true, "op": "command", "ns": "admin.$cmd",
+            "command": { "hello": 1, "maxAwaitTimeMS": 10_000 },
+        };
+        for operation in [idle, ours, news, hello] {
+            assert_eq!(running(&operation), None, "{operation}");
+        }
+    }
+
+    #[test]
+    fn kinds() {
+        let kind_of = |operation: Document| running(&operation).unwrap().alike.0;
+        let build = doc! {
+            "op": "command", "ns": "shop.orders", "msg": "Index Build: inserting keys from external \
+            sorter into index", "command": { "createIndexes": "orders" },
+        };
+        assert_eq!(kind_of(build), "index build");
+        let builder = doc! { "op": "none", "desc": "IndexBuildsCoordinatorMongod-0", "msg": "x" };
+        assert_eq!(kind_of(builder), "index build");
+        let compact = doc! { "op": "command", "command": { "compact": "orders" } };
+        assert_eq!(kind_of(compact), "compact");
+        let cut_off = doc! {
+            "op": "command", "ns": "shop.orders",
+            "command": { "$truncated": "{ aggregate: \"orders\", pipeline: [ { $match: { a: 5" },
+        };
+        assert_eq!(kind_of(cut_off), "command aggregate");
+        assert_eq!(kind_of(scan(1)), "query");
+        let odd = doc! { "op": "command", "command": { "a: \"SECRET\"": 1 } };
+        assert_eq!(kind_of(odd), "command");
+    }
+
+    #[test]
+    fn plans_keep_key_names_and_nothing_else() {
+        for (plan, expected) in [
+            ("COLLSCAN", "COLLSCAN"),
+            ("IXSCAN { a: 1, b.c: -1 }", "IXSCAN { a: 1, b.c: -1 }"),
+            (
+                "IXSCAN { _fts: \"text\", _ftsx: 1 }",
+                "IXSCAN { _fts: \"text\", _ftsx: 1 }",
+            ),
+            ("IXSCAN { a: \"SECRET\" }", "IXSCAN { a: ? }"),
+            ("IXSCAN { a: 4711", "IXSCAN { a: ?"),
+            (
+                "IXSCAN { a: 1 }, IXSCAN { b: 1 }",
+                "IXSCAN { a: 1 }, IXSCAN { b: 1 }",
+            ),
+        ] {
+            assert_eq!(plan_without_values(plan), expected);
+        }
+    }
+
+    #[test]
+    fn looks_are_folded() {
+        let mut looks = Looks::default();
+        let build = |done: i64| {
+            doc! {
+                "active": true, "op": "command", "ns": "shop.orders", "microsecs_running": 9_000_000_i64,
+                "msg": "Index Build", "command": { "createIndexes": "orders" },
+                "progress": { "done": done, "total": 1000 }, "waitingForLock": done == 20,
+            }
+        };
+        looks.add(&doc! { "inprog": [scan(50), scan(2_000_000), build(10)] });
+        looks.add(&doc! { "inprog": [build(20)] });
+        looks.add(&doc! { "inprog": [scan(70), 5] });
+        let seen = looks.seen();
+        assert_eq!(seen.len(), 2);
+        let expected_build = OperationSeen {
+            kind: "index build".into(),
+            namespace: Some("shop.orders".into()),
+            plan: None,
+            running_us: 9_000_000,
+            looks: 2,
+            at_once: 1,
+            waiting_looks: 1,
+            progress: Some((20, 1000)),
+        };
+        assert_eq!(seen[0], expected_build);
+        assert_eq!((seen[1].looks, seen[1].at_once), (2, 2));
+        assert_eq!(seen[1].running_us, 2_000_000);
+        assert_eq!(seen[1].plan.as_deref(), Some("COLLSCAN"));
+        assert!(!format!("{seen:?}").contains("SECRET"));
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        let many: Vec<Bson> = (0..3_000)
+            .map(|n| {
+                Bson::Document(doc! { "op": "query", "ns": format!("a.c{n}"), "active": true })
+            })
+            .collect();
+        let mut looks = Looks::default();
+        looks.add(&doc! { "inprog": many });
+        assert_eq!(looks.seen.len(), DIFFERENT_MAX);
+        assert_eq!(looks.seen().len(), KEPT_MAX);
+        looks.add(&doc! { "inprog": { "a": 1 } });
+        let odd =
+            doc! { "op": 5, "ns": "x".repeat(10_000), "microsecs_running": -1, "active": true };
+        let odd = running(&odd).unwrap();
+        assert_eq!(odd.running_us, 0);
+        assert_eq!(odd.alike.1.unwrap().len(), TEXT_MAX_CHARS);
+    }
+}

@@ -1,0 +1,283 @@
+//! The least that a login, and the program itself, must be allowed: one list, from which come the role
+//! to create, and the remedy wherever something was refused.
+
+use std::fmt::Write as _;
+
+/// What a right applies to in the server's terms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resource {
+    Cluster,
+    /// All collections of all databases but the system's own.
+    AnyCollection,
+    /// Buckets of time series, which are system collections.
+    TimeSeriesBuckets,
+    Oplog,
+}
+
+/// A right of the server and what is missing from an examination without it.
+#[derive(Debug, Clone, Copy)]
+pub struct Right {
+    pub resource: Resource,
+    /// The server's name for it.
+    pub action: &'static str,
+    /// The part of the report that needs it.
+    pub section: &'static str,
+    /// The first server release that knows the resource or action, where not all do.
+    pub since: Option<&'static str>,
+}
+
+/// A capability of Linux and what needs it.
+#[derive(Debug, Clone, Copy)]
+pub struct Capability {
+    pub name: &'static str,
+    pub section: &'static str,
+}
+
+const fn right(resource: Resource, action: &'static str, section: &'static str) -> Right {
+    Right {
+        resource,
+        action,
+        section,
+        since: None,
+    }
+}
+
+/// Every right that is made use of.
+pub const RIGHTS: &[Right] = &[
+    right(
+        Resource::Cluster,
+        "serverStatus",
+        "counters, cache, checkpoints, tickets; the counters of other members",
+    ),
+    right(
+        Resource::Cluster,
+        "replSetGetStatus",
+        "members, their lag, the progress of an initial sync",
+    ),
+    right(Resource::Cluster, "listShards", "shards, behind a mongos"),
+    right(
+        Resource::Cluster,
+        "getShardMap",
+        "shards, where they cannot be listed",
+    ),
+    right(
+        Resource::Cluster,
+        "listDatabases",
+        "collections: which there are",
+    ),
+    right(
+        Resource::Cluster,
+        "top",
+        "collections: which are busy, and how long operations on them take",
+    ),
+    right(
+        Resource::Cluster,
+        "inprog",
+        "running operations, collection scans, index builds",
+    ),
+    right(
+        Resource::Cluster,
+        "getCmdLineOpts",
+        "settings of the configuration file, the data directory",
+    ),
+    right(
+        Resource::Cluster,
+        "getParameter",
+        "server parameters, the feature compatibility version",
+    ),
+    right(Resource::Cluster, "getLog", "start-up warnings"),
+    right(
+        Resource::AnyCollection,
+        "listCollections",
+        "collections: which there are",
+    ),
+    right(
+        Resource::AnyCollection,
+        "collStats",
+        "collections: sizes, free space, what moves in and out of the cache",
+    ),
+    right(
+        Resource::AnyCollection,
+        "indexStats",
+        "indexes: their keys and how often they are used",
+    ),
+    right(
+        Resource::AnyCollection,
+        "listIndexes",
+        "indexes: their keys, where their use is not told; names of files",
+    ),
+    Right {
+        since: Some("5.0"),
+        ..right(
+            Resource::TimeSeriesBuckets,
+            "collStats",
+            "time series: sizes, free space, what moves in and out of the cache",
+        )
+    },
+    Right {
+        since: Some("5.0"),
+        ..right(
+            Resource::TimeSeriesBuckets,
+            "indexStats",
+            "indexes of time series: their keys and how often they are used",
+        )
+    },
+    Right {
+        since: Some("5.0"),
+        ..right(
+            Resource::TimeSeriesBuckets,
+            "listIndexes",
+            "names of the files of time series",
+        )
+    },
+    right(Resource::Oplog, "collStats", "the oplog's size"),
+    right(Resource::Oplog, "find", "the oplog's window"),
+];
+
+/// What Linux must allow for what the server does not tell.
+pub const CAPABILITIES: &[Capability] = &[
+    Capability {
+        name: "CAP_BPF",
+        section: "tracing of system calls and disk requests (Linux 5.8 and later)",
+    },
+    Capability {
+        name: "CAP_PERFMON",
+        section: "tracing of system calls and disk requests (Linux 5.8 and later)",
+    },
+    Capability {
+        name: "CAP_SYS_ADMIN",
+        section: "tracing, on kernels before 5.8 only",
+    },
+    Capability {
+        name: "CAP_SYS_PTRACE",
+        section: "the server's open files, limits and I/O counters in /proc",
+    },
+    Capability {
+        name: "CAP_DAC_READ_SEARCH",
+        section: "layout of the data files, the server's diagnostic files",
+    },
+];
+
+/// Which right a command needs; where it is of another name.
+const NEEDED: &[(&str, &str)] = &[
+    ("currentOp", "inprog"),
+    ("aggregate", "collStats"),
+    ("find", "find"),
+    ("count", "find"),
+];
+
+/// What to do when a command was refused.
+pub(super) fn remedy(command: &str) -> String {
+    let needed = NEEDED.iter().find(|(name, _)| *name == command);
+    let action = needed.map_or(command, |(_, action)| action);
+    match RIGHTS.iter().find(|right| right.action == action) {
+        Some(right) => format!(
+            "grant the action {action} on {} (`seekscope doctor --print-role` prints the whole role)",
+            right.resource.described()
+        ),
+        None => "see that the server answers in time, and try again".into(),
+    }
+}
+
+impl Resource {
+    fn described(self) -> &'static str {
+        match self {
+            Self::Cluster => "the cluster",
+            Self::AnyCollection => "all collections",
+            Self::TimeSeriesBuckets => "the buckets of time series",
+            Self::Oplog => "local.oplog.rs",
+        }
+    }
+
+    /// As mongosh wants it.
+    fn document(self) -> &'static str {
+        match self {
+            Self::Cluster => "{ cluster: true }",
+            Self::AnyCollection => r#"{ db: "", collection: "" }"#,
+            Self::TimeSeriesBuckets => r#"{ db: "", system_buckets: "" }"#,
+            Self::Oplog => r#"{ db: "local", collection: "oplog.rs" }"#,
+        }
+    }
+}
+
+/// Text for mongosh that creates the role, with what each right is for; and below it, as comments, the
+/// capabilities of Linux.
+pub fn role_script() -> String {
+    let mut text = String::from(
+        "// The least role that seekscope doctor can use in full. Whatever is left out turns off the part\n\
+         // that is named beside it, and nothing else. Run it in mongosh as a user administrator.\n\
+         db.getSiblingDB(\"admin\").createRole({\n  role: \"seekscope\",\n  privileges: [\n",
+    );
+    let resources = [
+        Resource::Cluster,
+        Resource::AnyCollection,
+        Resource::TimeSeriesBuckets,
+        Resource::Oplog,
+    ];
+    for resource in resources {
+        let rights: Vec<&Right> = RIGHTS.iter().filter(|r| r.resource == resource).collect();
+        if let Some(since) = rights.iter().find_map(|right| right.since) {
+            let _ = writeln!(
+                text,
+                "    // MongoDB {since} and later; leave it out before."
+            );
+        }
+        let _ = writeln!(text, "    {{ resource: {}, actions: [", resource.document());
+        for right in rights {
+            let action = format!("\"{}\",", right.action);
+            let _ = writeln!(text, "      {action:<20} // {}", right.section);
+        }
+        text.push_str("    ] },\n");
+    }
+    text.push_str(
+        "  ],\n  roles: [],\n});\n\
+         // db.getSiblingDB(\"admin\").createUser({ user: \"seekscope\", pwd: passwordPrompt(), \
+         roles: [\"seekscope\"] });\n\n\
+         // What Linux must allow on the server's host, beside the login; root has it all.\n",
+    );
+    for capability in CAPABILITIES {
+        let _ = writeln!(text, "//   {:<20} {}", capability.name, capability.section);
+    }
+    let names = CAPABILITIES.iter().map(|c| c.name.to_ascii_lowercase());
+    let wanted: Vec<String> = names.filter(|name| name != "cap_sys_admin").collect();
+    let _ = writeln!(
+        text,
+        "// sudo setcap {}=ep \"$(command -v seekscope)\"",
+        wanted.join(",")
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_role_names_every_right_once_with_its_use() {
+        let script = role_script();
+        for right in RIGHTS {
+            assert!(
+                script.contains(&format!("\"{}\"", right.action)),
+                "{right:?}"
+            );
+            assert!(script.contains(right.section), "{right:?}");
+        }
+        let rows = script.lines().filter(|line| line.starts_with("      \""));
+        assert_eq!(rows.count(), RIGHTS.len());
+        assert_eq!(
+            script.matches(['{', '[', '(']).count(),
+            script.matches(['}', ']', ')']).count()
+        );
+        assert!(
+            script.contains("setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search=ep")
+        );
+    }
+
+    #[test]
+    fn remedies_name_the_right() {
+        assert!(remedy("currentOp").starts_with("grant the action inprog on the cluster"));
+        assert!(remedy("aggregate").contains("collStats on all collections"));
+        assert!(remedy("find").contains("find on local.oplog.rs"));
+        assert!(!remedy("buildInfo").contains("grant"));
+    }
+}

@@ -1,0 +1,333 @@
+//! What a server counts for one collection and its indexes.
+
+use mongodb::bson::{Bson, DateTime, Document, doc};
+use seekscope_run::{CollectionFacts, IndexFacts};
+
+use super::asking::{Asker, NoAnswer};
+use crate::replies::{at, number, storage_stats};
+
+/// A collection may have 64; a hostile reply any number.
+const INDEXES_MAX: usize = 100;
+const TEXT_MAX_CHARS: usize = 500;
+
+/// One collection at one moment.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Statistics {
+    pub(super) facts: CollectionFacts,
+    /// Since the server started, bytes.
+    pub(super) read_into_cache_bytes: Option<u64>,
+    pub(super) written_from_cache_bytes: Option<u64>,
+}
+
+/// One document for each shard that has the collection.
+pub(super) async fn ask(
+    asker: &mut Asker,
+    database: &str,
+    collection: &str,
+) -> Result<Vec<Document>, NoAnswer> {
+    let stage = doc! { "$collStats": { "storageStats": {} } };
+    let command = doc! { "aggregate": collection, "pipeline": [stage], "cursor": {} };
+    match asker.ask(database, command).await {
+        Ok(reply) => {
+            let stats = storage_stats(&reply);
+            if !stats.is_empty() {
+                return Ok(stats);
+            }
+        }
+        // Servers before 3.4 have no such stage, others not for every kind of collection.
+        Err(error) if error.is_unknown() => {}
+        Err(error) => return Err(error),
+    }
+    Ok(vec![
+        asker
+            .ask(database, doc! { "collStats": collection })
+            .await?,
+    ])
+}
+
+/// Keys and uses of a collection's indexes.
+pub(super) async fn ask_indexes(
+    asker: &mut Asker,
+    database: &str,
+    collection: &str,
+) -> Result<Vec<Document>, NoAnswer> {
+    let batch = |reply: &Document| {
+        let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
+        let entries = batch.into_iter().flatten().take(INDEXES_MAX * 10);
+        let entries = entries.filter_map(|entry| entry.as_document().cloned());
+        entries.collect::<Vec<Document>>()
+    };
+    let stages = [doc! { "$indexStats": {} }];
+    let command = doc! { "aggregate": collection, "pipeline": stages.to_vec(), "cursor": {} };
+    match asker.ask(database, command).await {
+        Ok(reply) => {
+            let indexes = batch(&reply);
+            if !indexes.is_empty() {
+                return Ok(indexes);
+            }
+        }
+        Err(NoAnswer::NotAllowed { .. }) => {}
+        Err(error) if error.is_unknown() => {}
+        Err(error) => return Err(error),
+    }
+    let command = doc! { "listIndexes": collection };
+    Ok(batch(&asker.ask(database, command).await?))
+}
+
+impl Statistics {
+    /// The sums over shards; `namespace` is what was asked for.
+    pub(super) fn read(namespace: &str, shards: &[Document]) -> Self {
+        let mut all = Self {
+            facts: CollectionFacts {
+                namespace: namespace.into(),
+                sharded: shards.len() > 1,
+                time_series: namespace.contains(".system.buckets."),
+                ..CollectionFacts::default()
+            },
+            ..Self::default()
+        };
+        for stats in shards {
+            all.add(stats);
+        }
+        all
+    }
+
+    fn add(&mut self, stats: &Document) {
+        let count = |path: &[&str]| at(stats, path).and_then(number);
+        let flag = |name: &str| stats.get_bool(name).unwrap_or(false);
+        let facts = &mut self.facts;
+        for (sum, name) in [
+            (&mut facts.documents, "count"),
+            (&mut facts.data_bytes, "size"),
+            (&mut facts.storage_bytes, "storageSize"),
+        ] {
+            *sum = sum.saturating_add(count(&[name]).unwrap_or(0));
+        }
+        facts.capped |= flag("capped");
+        facts.clustered |= flag("clustered");
+        facts.sharded |= flag("sharded");
+        facts.time_series |= stats.contains_key("timeseries");
+        let engine = stats.get_document("wiredTiger").ok();
+        facts.compressor = facts.compressor.take().or_else(|| compressor(engine?));
+        let cached = |name: &str| count(&["wiredTiger", "cache", name]);
+        for (sum, value) in [
+            (&mut facts.reusable_bytes, engine.and_then(reusable_bytes)),
+            (
+                &mut facts.in_cache_bytes,
+                cached("bytes currently in the cache"),
+            ),
+            (
+                &mut self.read_into_cache_bytes,
+                cached("bytes read into cache"),
+            ),
+            (
+                &mut self.written_from_cache_bytes,
+                cached("bytes written from cache"),
+            ),
+        ] {
+            add_known(sum, value);
+        }
+        self.add_index_sizes(stats);
+    }
+
+    fn add_index_sizes(&mut self, stats: &Document) {
+        let building: Vec<&str> = stats
+            .get_array("indexBuilds")
+            .map(|names| names.iter().filter_map(Bson::as_str).collect())
+            .unwrap_or_default();
+        for (name, bytes) in stats.get_document("indexSizes").into_iter().flatten() {
+            let details = at(stats, &["indexDetails", name]).and_then(Bson::as_document);
+            let Some(index) = self.index(name) else {
+                return;
+            };
+            index.bytes = index.bytes.saturating_add(number(bytes).unwrap_or(0));
+            index.building |= building.contains(&name.as_str());
+            add_known(&mut index.reusable_bytes, details.and_then(reusable_bytes));
+        }
+    }
+
+    /// Adds what `$indexStats` or `listIndexes` says, at this moment.
+    pub(super) fn add_indexes(&mut self, entries: &[Document], now: DateTime) {
+        for entry in entries {
+            let (Ok(name), Ok(keys)) = (entry.get_str("name"), entry.get_document("key")) else {
+                continue;
+            };
+            let Some(index) = self.index(name) else {
+                return;
+            };
+            index.keys = key_text(keys);
+            index.building |= entry.get_bool("building").unwrap_or(false);
+            add_known(
+                &mut index.uses,
+                at(entry, &["accesses", "ops"]).and_then(number),
+            );
+            let since = at(entry, &["accesses", "since"]).and_then(|since| since.as_datetime());
+            let counted_ms = since.map(|since| {
+                now.timestamp_millis()
+                    .saturating_sub(since.timestamp_millis())
+                    .max(0)
+            });
+            // Of several members the one that has counted for the shortest time.
+            let counted_s = counted_ms.map(|ms| ms as f64 / 1e3);
+            index.counted_s = match (index.counted_s, counted_s) {
+                (Some(known), Some(other)) => Some(known.min(other)),
+                (known, other) => known.or(other),
+            };
+        }
+    }
+
+    /// The index of this name, made if it is new; `None` beyond the limit.
+    fn index(&mut self, name: &str) -> Option<&mut IndexFacts> {
+        let name = shortened(name);
+        let indexes = &mut self.facts.indexes;
+        let found = indexes.iter().position(|index| index.name == name);
+        let position = match found {
+            Some(position) => position,
+            None if indexes.len() < INDEXES_MAX => {
+                indexes.push(IndexFacts {
+                    name,
+                    ..IndexFacts::default()
+                });
+                indexes.len() - 1
+            }
+            None => return None,
+        };
+        indexes.get_mut(position)
+    }
+}
+
+fn add_known(sum: &mut Option<u64>, value: Option<u64>) {
+    if let Some(value) = value {
+        *sum = Some(sum.unwrap_or(0).saturating_add(value));
+    }
+}
+
+/// Of the engine's section for a table.
+fn reusable_bytes(engine: &Document) -> Option<u64> {
+    number(at(
+        engine,
+        &["block-manager", "file bytes available for reuse"],
+    )?)
+}
+
+fn compressor(engine: &Document) -> Option<String> {
+    let text = engine.get_str("creationString").ok()?;
+    let (_, rest) = text.split_once("block_compressor=")?;
+    let name = rest.split([',', ')']).next().unwrap_or_default();
+    Some(match name.trim_matches('"') {
+        "" => "none".into(),
+        name => shortened(name),
+    })
+}
+
+/// A key pattern as JSON. Its values are directions and kinds of index; anything else is left out.
+fn key_text(keys: &Document) -> String {
+    let fields = keys.iter().map(|(name, value)| {
+        let name = serde_json::Value::from(name.as_str());
+        match value {
+            Bson::String(kind) => format!("{name}:{}", serde_json::Value::from(kind.as_str())),
+            Bson::Double(direction) => format!("{name}:{direction}"),
+            Bson::Int32(_) | Bson::Int64(_) => format!("{name}:{value}"),
+            _ => format!("{name}:null"),
+        }
+    });
+    shortened(&format!("{{{}}}", fields.collect::<Vec<_>>().join(",")))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(TEXT_MAX_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What mongod 4.2.2 answered to `collStats` with `indexDetails`, without what nobody reads.
+    fn stats_of_4_2() -> Document {
+        doc! {
+            "ns": "sdu.updated4pct", "size": 3_803_028, "count": 1500, "avgObjSize": 2535,
+            "storageSize": 7_290_880, "capped": false,
+            "wiredTiger": {
+                "creationString": "allocation_size=4KB,block_allocation=best,block_compressor=snappy,\
+                                   cache_resident=false",
+                "uri": "statistics:table:collection-14--5495675770773988953",
+                "block-manager": {
+                    "file bytes available for reuse": 3_502_080, "file size in bytes": 7_290_880,
+                },
+                "cache": {
+                    "bytes currently in the cache": 8208, "bytes read into cache": 1296,
+                    "bytes written from cache": 0,
+                },
+            },
+            "nindexes": 2,
+            "indexDetails": {
+                "_id_": { "block-manager": { "file bytes available for reuse": 8192 } },
+                "d_-1": { "block-manager": { "file bytes available for reuse": 12_288 } },
+            },
+            "indexBuilds": ["d_-1"], "totalIndexSize": 65_536,
+            "indexSizes": { "_id_": 28_672, "d_-1": 36_864.0 }, "scaleFactor": 1, "ok": 1.0,
+        }
+    }
+
+    #[test]
+    fn one_collection() {
+        let read = Statistics::read("sdu.updated4pct", &[stats_of_4_2()]);
+        let facts = &read.facts;
+        assert_eq!((facts.documents, facts.data_bytes), (1500, 3_803_028));
+        assert_eq!(facts.storage_bytes, 7_290_880);
+        assert_eq!(facts.reusable_bytes, Some(3_502_080));
+        assert_eq!(facts.compressor.as_deref(), Some("snappy"));
+        assert_eq!(facts.in_cache_bytes, Some(8208));
+        assert_eq!(read.read_into_cache_bytes, Some(1296));
+        assert!(!facts.capped && !facts.sharded && !facts.time_series && !facts.clustered);
+        let building = &facts.indexes[1];
+        assert_eq!(
+            (building.bytes, building.reusable_bytes),
+            (36_864, Some(12_288))
+        );
+        assert!(building.building && !facts.indexes[0].building);
+    }
+
+    #[test]
+    fn shards_are_added_up() {
+        let read = Statistics::read("sdu.updated4pct", &[stats_of_4_2(), stats_of_4_2()]);
+        assert!(read.facts.sharded);
+        assert_eq!(read.facts.storage_bytes, 2 * 7_290_880);
+        assert_eq!(read.facts.reusable_bytes, Some(2 * 3_502_080));
+        assert_eq!(read.facts.indexes.len(), 2);
+        assert_eq!(read.facts.indexes[0].bytes, 2 * 28_672);
+    }
+
+    #[test]
+    fn keys_and_uses() {
+        let mut read = Statistics::read("sdu.updated4pct", &[stats_of_4_2()]);
+        let uses = |ops: i64, since_ms| {
+            doc! {
+                "name": "d_-1", "key": { "d": -1, "t": "text", "x\"y": 1.0, "odd": { "secret": 5 } },
+                "accesses": { "ops": ops, "since": DateTime::from_millis(since_ms) },
+                "spec": { "partialFilterExpression": { "secret": "value" } },
+            }
+        };
+        let now = DateTime::from_millis(90_000);
+        read.add_indexes(&[uses(3, 0), uses(4, 30_000), doc! { "name": 5 }], now);
+        let index = &read.facts.indexes[1];
+        assert_eq!(index.keys, r#"{"d":-1,"t":"text","x\"y":1,"odd":null}"#);
+        assert_eq!((index.uses, index.counted_s), (Some(7), Some(60.0)));
+        assert_eq!(read.facts.indexes[0].uses, None, "unknown is not zero");
+    }
+
+    #[test]
+    fn hostile_replies_are_survived() {
+        let sizes: Document = (0..10_000)
+            .map(|n| (format!("i{n}"), Bson::Int64(i64::MAX)))
+            .collect();
+        let odd = doc! {
+            "count": -5, "size": f64::NAN, "storageSize": i64::MAX, "wiredTiger": "x",
+            "indexSizes": sizes, "indexDetails": 5, "indexBuilds": { "a": 1 },
+        };
+        let read = Statistics::read("a.b", &[odd.clone(), odd.clone(), odd]);
+        assert_eq!((read.facts.documents, read.facts.data_bytes), (0, 0));
+        assert_eq!(read.facts.indexes.len(), INDEXES_MAX);
+        assert_eq!(read.facts.reusable_bytes, None);
+    }
+}
