@@ -6,12 +6,14 @@
 mod access;
 mod analysis;
 mod density;
+mod device_use;
 mod totals;
 mod trace;
 
 pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};
 pub use analysis::{CacheCounts, FileAnalysis, PhaseAnalysis, Transfers, analyse, events_of};
 pub use density::{Axis, DensityGrid};
+pub use device_use::{Checkpoint, DeviceUse, DeviceUseFinder, FileUse, PAUSE_NS};
 pub use trace::QUEUE_DEPTH_MAX;
 pub use trace::analyser::TraceAnalyser;
 pub use trace::device::{BytesByPurpose, DiskTrace};

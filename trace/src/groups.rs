@@ -13,6 +13,9 @@ use seekscope_run::TraceCoverage;
 
 pub(crate) use attach::{attach, in_flight, programs, select};
 
+/// Why a group is not covered that nobody wanted: no limitation of the host.
+pub(crate) const NOT_ASKED_FOR: &str = "not asked for";
+
 /// A kind of I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Group {
@@ -240,7 +243,7 @@ impl Plan {
         };
         for group in Group::ALL.into_iter().filter(|g| *g != Group::Calls) {
             let found = match &types {
-                _ if !groups.contains(&group) => Err("not asked for".into()),
+                _ if !groups.contains(&group) => Err(NOT_ASKED_FOR.into()),
                 Ok(types) => first_that_loads(group, types, &probe),
                 Err(error) => Err(error.clone()),
             };

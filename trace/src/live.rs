@@ -12,7 +12,7 @@ use crate::disks::{self, DiskNumber};
 use crate::error::TraceError;
 use crate::files::FileTable;
 use crate::filter::KernelFilter;
-use crate::groups::{Group, Plan};
+use crate::groups::{Group, NOT_ASKED_FOR, Plan};
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
@@ -239,6 +239,12 @@ impl LiveSource {
         };
         let groups = self.programs.groups().coverage.iter().cloned();
         std::iter::once(calls).chain(groups).collect()
+    }
+
+    /// What was asked for and this kernel does not let us follow.
+    pub fn refused(&self) -> impl Iterator<Item = TraceCoverage> {
+        let coverage = self.coverage().into_iter();
+        coverage.filter(|group| !group.covered && group.how != NOT_ASKED_FOR)
     }
 
     /// What was counted so far, where the trace only counts. Files are announced to `sink`.

@@ -17,12 +17,12 @@ mod reorder;
 pub(crate) mod result;
 pub(crate) mod reuse;
 pub(crate) mod roles;
-mod sketch;
+pub(crate) mod sketch;
 mod slices;
 mod steps;
 mod streams;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod threads;
 mod touched;
 

@@ -1,0 +1,73 @@
+//! Who used the disk and when: a second pass over a trace, once the first has told the threads' roles.
+//!
+//! Waiting is the sum of the latencies of calls: of two threads that wait at once, both count.
+//!
+//! A checkpoint shows as writes and syncs by the threads whose role is to make checkpoints; pauses of up
+//! to [`PAUSE_NS`] belong to it. What else happened meanwhile is told by slots of time
+//! (`slots.rs`), because a checkpoint's first call may end long after theirs.
+
+mod finder;
+mod slots;
+
+use seekscope_stats::Quantiles;
+use serde::{Deserialize, Serialize};
+
+use crate::ThreadRole;
+
+pub use finder::DeviceUseFinder;
+
+/// Longest pause inside a checkpoint, ns: it walks trees that have not changed, or compresses. The
+/// pause between two checkpoints is a minute in MongoDB's default.
+pub const PAUSE_NS: u64 = 1_000_000_000;
+
+/// See the module. Times are CLOCK_MONOTONIC ns.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceUse {
+    /// The most waiting first.
+    pub users: Vec<FileUse>,
+    /// In the order of time.
+    pub checkpoints: Vec<Checkpoint>,
+    /// Syncs of the journal while a checkpoint ran, and otherwise, ns.
+    pub journal_during_ns: Quantiles,
+    pub journal_otherwise_ns: Quantiles,
+    /// Reads by application threads, likewise.
+    pub reads_during_ns: Quantiles,
+    pub reads_otherwise_ns: Quantiles,
+}
+
+/// One file as the threads of one role use it in one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileUse {
+    pub file_id: u32,
+    pub role: ThreadRole,
+    /// False: reads. Syncs count with the writes as waiting, not as calls.
+    pub writes: bool,
+    pub calls: u64,
+    pub bytes: u64,
+    /// Bytes that these calls had the device read.
+    pub device_read_bytes: u64,
+    pub waiting_ns: u64,
+    /// Of the calls, within 3 %; `max` and `mean` exact.
+    pub latency_ns: Quantiles,
+    /// Calls that had to wait for the device (misses, waits for others, direct reads).
+    pub waited_calls: u64,
+}
+
+/// A stretch of time in which a checkpoint was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Checkpoint {
+    pub started_ns: u64,
+    pub ended_ns: u64,
+    /// By the checkpoint's own threads.
+    pub written_bytes: u64,
+    pub files: u32,
+    pub syncs: u32,
+    /// Of its syncs: all together, and the longest.
+    pub sync_ns: u64,
+    pub longest_sync_ns: u64,
+    /// Longest sync of the journal meanwhile, and longest read of an application thread.
+    pub longest_journal_sync_ns: u64,
+    pub longest_read_ns: u64,
+}
