@@ -1,0 +1,183 @@
+//! Limits that flatten the load: of a control group, or of the volume as the survey found it.
+//!
+//! Both kinds grant a rate and no more, so seconds in which the rate comes near it are seconds in which
+//! somebody waited for it (token buckets; Documentation/admin-guide/cgroup-v2.rst, `io.max`).
+
+use seekscope_run::IoLimit;
+
+use super::SOURCE;
+use crate::Evidence;
+use crate::evidence::Series;
+
+/// A second in which this share of the limit is used is one at the limit: the kernel grants in slices of
+/// 0.1 s, and a second's count is taken between other seconds' slices.
+const NEAR: f64 = 0.85;
+/// … and one with more than this is proof that the limit is not in force for this load.
+const BEYOND: f64 = 1.3;
+/// Seconds at the limit, at least, and as a share of those with any such I/O.
+const SECONDS_MIN: usize = 5;
+const SECONDS_SHARE_MIN: f64 = 0.2;
+
+/// A limit that was reached.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Ceiling {
+    /// "cgroup /db read IOPS 150/s".
+    pub(crate) name: String,
+    /// It bounds writes, not reads.
+    pub(crate) of_writes: bool,
+    pub(crate) limit_per_s: f64,
+    /// Used on average, per second.
+    pub(crate) used_per_s: f64,
+    /// Share (0..=1) of the seconds with such I/O that were at the limit.
+    pub(crate) share: f64,
+    /// It stands before the disk's queue, so that the disk's own latency does not contain it.
+    pub(crate) before_disk: bool,
+    /// The control group, if it is one's.
+    pub(crate) cgroup: Option<String>,
+}
+
+/// The limit that was reached in the most seconds, if any was.
+pub(crate) fn reached(evidence: &Evidence<'_>) -> Option<Ceiling> {
+    let groups = evidence
+        .host_settings()
+        .map_or(&[][..], |h| &h.surroundings.io_limits);
+    let of_groups = groups.iter().filter_map(|limit| of_group(evidence, limit));
+    of_groups
+        .chain(of_volume(evidence))
+        .max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
+    let of_writes = limit.what.starts_with("write");
+    let in_bytes = limit.what.ends_with("bytes/s");
+    let rates = match (of_writes, in_bytes) {
+        (false, true) => group_rates(evidence, &["read_bytes"]),
+        (true, true) => group_rates(evidence, &["write_bytes"]),
+        // The limit counts requests before the scheduler merges them.
+        (false, false) => group_rates(evidence, &["reads", "reads_merged"]),
+        (true, false) => group_rates(evidence, &["writes", "writes_merged"]),
+    };
+    let mut ceiling = judge(&rates, limit.per_s as f64)?;
+    ceiling.name = format!("cgroup {} {} {}/s", limit.cgroup, limit.what, limit.per_s);
+    ceiling.of_writes = of_writes;
+    ceiling.before_disk = true;
+    ceiling.cgroup = Some(limit.cgroup.clone());
+    Some(ceiling)
+}
+
+/// Token buckets that the disk's survey found.
+fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
+    let (model, measured) = evidence.model()?;
+    let requests = model
+        .iops_bucket
+        .map(|b| (b.per_s, "requests/s", ["reads", "writes"]));
+    let bytes = model
+        .bytes_bucket
+        .map(|b| (b.per_s, "bytes/s", ["read_bytes", "write_bytes"]));
+    let found = [requests, bytes].into_iter().flatten().filter(|_| measured);
+    let judged = found.filter_map(|(per_s, unit, names)| {
+        let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s)?;
+        ceiling.name = format!("the volume's {per_s:.0} {unit}");
+        Some(ceiling)
+    });
+    judged.max_by(|a, b| a.share.total_cmp(&b.share))
+}
+
+/// The control group's own counters, where it has them; else the disk's.
+fn group_rates(evidence: &Evidence<'_>, names: &[&str]) -> Vec<f64> {
+    rates_of(evidence, "cgroup", &names[..1])
+        .or_else(|| rates_of(evidence, SOURCE, names))
+        .unwrap_or_default()
+}
+
+/// Sums of the counters' rates, step by step.
+fn rates_of(evidence: &Evidence<'_>, source: &str, names: &[&str]) -> Option<Vec<f64>> {
+    let mut sums: Vec<f64> = Vec::new();
+    for name in names {
+        let rates = evidence.counters.get(source, name).map(Series::rates)?;
+        sums.resize(sums.len().max(rates.len()), 0.0);
+        for (sum, (_, rate)) in sums.iter_mut().zip(rates) {
+            *sum += rate;
+        }
+    }
+    Some(sums)
+}
+
+fn judge(rates: &[f64], limit_per_s: f64) -> Option<Ceiling> {
+    let limit = limit_per_s.max(1.0);
+    let near = |rate: &&f64| (NEAR..=BEYOND).contains(&(**rate / limit));
+    let beyond = rates.iter().filter(|rate| **rate > BEYOND * limit).count();
+    let at_limit = rates.iter().filter(near).count();
+    let busy = rates.iter().filter(|rate| **rate > 0.0).count().max(1);
+    let share = at_limit as f64 / busy as f64;
+    if at_limit < SECONDS_MIN || share < SECONDS_SHARE_MIN || beyond * 4 > at_limit {
+        return None;
+    }
+    Some(Ceiling {
+        name: String::new(),
+        of_writes: false,
+        limit_per_s,
+        used_per_s: rates.iter().sum::<f64>() / rates.len() as f64,
+        share,
+        before_disk: false,
+        cgroup: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::TokenBucket;
+
+    use super::*;
+    use crate::testing::{Recording, flash};
+
+    fn limited(per_s: f64, source: &str) -> Recording {
+        let mut recording = Recording::new();
+        recording.host().surroundings.io_limits.push(IoLimit {
+            cgroup: "/db".into(),
+            device: "254:0".into(),
+            what: "read IOPS".into(),
+            per_s: 150,
+        });
+        recording.values(source, "reads", |s| s * per_s);
+        recording.values(source, "reads_merged", |_| 0.0);
+        recording
+    }
+
+    fn found(recording: &Recording) -> Option<Ceiling> {
+        recording.examine(|evidence, _| reached(evidence))
+    }
+
+    #[test]
+    fn a_group_at_its_limit() {
+        for source in ["cgroup", "diskstats"] {
+            let ceiling = found(&limited(148.0, source)).unwrap();
+            assert_eq!(ceiling.name, "cgroup /db read IOPS 150/s");
+            assert!(ceiling.before_disk && !ceiling.of_writes && ceiling.share == 1.0);
+        }
+    }
+
+    #[test]
+    fn limits_that_do_not_bind() {
+        assert_eq!(found(&limited(60.0, "diskstats")), None, "far below it");
+        assert_eq!(found(&limited(900.0, "diskstats")), None, "others read too");
+        assert_eq!(found(&Recording::new()), None);
+    }
+
+    #[test]
+    fn a_volume_at_its_baseline() {
+        let mut recording = Recording::new();
+        let mut model = flash(1e-3);
+        model.iops_bucket = Some(TokenBucket {
+            per_s: 3000.0,
+            burst: 0.0,
+        });
+        recording.ability(model);
+        recording.values("diskstats", "reads", |s| s * 2000.0);
+        recording.values("diskstats", "writes", |s| s * 990.0);
+        assert_eq!(
+            found(&recording).unwrap().name,
+            "the volume's 3000 requests/s"
+        );
+    }
+}

@@ -1,0 +1,156 @@
+//! How much of what the disk can do is used.
+//!
+//! The load is what the kernel counts for the disk (`/proc/diskstats`, all processes together), the
+//! ability what the device model says of requests of the mean size.
+
+mod ceiling;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+use crate::evidence::{Series, ability};
+pub(crate) use ceiling::{Ceiling, reached as ceiling_reached};
+
+const SOURCE: &str = "diskstats";
+
+/// Of the disk under the data, all processes together, over the observation.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceLoad {
+    pub reads_per_s: f64,
+    pub writes_per_s: f64,
+    pub read_bytes_per_s: f64,
+    pub write_bytes_per_s: f64,
+    /// The busiest second's requests and bytes.
+    pub peak_requests_per_s: f64,
+    pub peak_bytes_per_s: f64,
+    /// Mean time of a request in queue and disk, ns.
+    pub read_ns: Option<f64>,
+    pub write_ns: Option<f64>,
+    /// Requests under way, on average.
+    pub queue_depth: f64,
+    /// What the model says the disk can do with requests of this size, as many at once as it takes well,
+    /// requests per second.
+    pub able_requests_per_s: Option<f64>,
+    /// Used over able, 0..: of requests or of bytes, whichever is nearer its limit; mean and busiest second.
+    pub utilisation: Option<f64>,
+    pub peak_utilisation: Option<f64>,
+    /// The ability was measured, not that of a typical disk.
+    pub ability_measured: bool,
+    /// Of all I/O of the disk, the share (0..=1) of bytes that the examined server caused.
+    pub server_share: Option<f64>,
+    /// The limit that flattened the load: "cgroup read IOPS 150/s", "volume's 3,000 IOPS"; `None`: none seen.
+    pub ceiling: Option<String>,
+}
+
+impl DeviceLoad {
+    /// Mean bytes of a request; 0 without requests.
+    pub(crate) fn request_bytes(&self) -> f64 {
+        let requests = self.reads_per_s + self.writes_per_s;
+        let bytes = self.read_bytes_per_s + self.write_bytes_per_s;
+        if requests > 0.0 {
+            bytes / requests
+        } else {
+            0.0
+        }
+    }
+}
+
+pub(super) fn device_load(evidence: &Evidence<'_>) -> Option<DeviceLoad> {
+    let rate = |name| evidence.rate(SOURCE, name);
+    let mut load = DeviceLoad {
+        reads_per_s: rate("reads")?,
+        writes_per_s: rate("writes")?,
+        read_bytes_per_s: rate("read_bytes")?,
+        write_bytes_per_s: rate("write_bytes")?,
+        peak_requests_per_s: peak(evidence, ["reads", "writes"]),
+        peak_bytes_per_s: peak(evidence, ["read_bytes", "write_bytes"]),
+        read_ns: mean_ns(rate("read_ms"), rate("reads")),
+        write_ns: mean_ns(rate("write_ms"), rate("writes")),
+        queue_depth: rate("queue_ms").unwrap_or(0.0) / 1000.0,
+        ..DeviceLoad::default()
+    };
+    load.server_share = server_share(evidence, &load);
+    load.ceiling = ceiling_reached(evidence).map(|ceiling| ceiling.name);
+    if let Some((model, measured)) = evidence.model().filter(|_| load.request_bytes() > 0.0) {
+        let able = ability::requests_per_s(model, load.request_bytes());
+        load.ability_measured = measured;
+        load.able_requests_per_s = able;
+        // The ability for this size of request is bounded by bytes as well.
+        let over = |requests: f64| able.map(|able| requests / able);
+        load.utilisation = over(load.reads_per_s + load.writes_per_s);
+        load.peak_utilisation = over(load.peak_requests_per_s.min(
+            // A second of many small requests is no peak for the device.
+            load.peak_bytes_per_s / load.request_bytes(),
+        ));
+    }
+    Some(load)
+}
+
+fn mean_ns(ms_per_s: Option<f64>, per_s: Option<f64>) -> Option<f64> {
+    let (ms_per_s, per_s) = (ms_per_s?, per_s?);
+    (per_s > 0.0).then(|| ms_per_s * 1e6 / per_s)
+}
+
+/// The largest sum of two counters' rates in one step.
+fn peak(evidence: &Evidence<'_>, names: [&str; 2]) -> f64 {
+    let rates = names.map(|name| {
+        let series = evidence.counters.get(SOURCE, name);
+        series.map(Series::rates).unwrap_or_default()
+    });
+    let [first, second] = rates;
+    // All of a disk's counters are sampled together.
+    let sums = first.iter().zip(&second).map(|(a, b)| a.1 + b.1);
+    sums.fold(0.0, f64::max)
+}
+
+fn server_share(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<f64> {
+    let of = |source: &str| {
+        let read = evidence.rate(source, "read_bytes")?;
+        Some(read + evidence.rate(source, "write_bytes")?)
+    };
+    let bytes = of("process").or_else(|| of("cgroup"))?;
+    let all = load.read_bytes_per_s + load.write_bytes_per_s;
+    (all > 0.0).then(|| (bytes / all).clamp(0.0, 1.0))
+}
+
+#[cfg(test)]
+mod tests {
+
+    use crate::testing::{Recording, flash};
+
+    #[test]
+    fn share_of_the_ability() {
+        let mut recording = Recording::new();
+        for (name, per_s) in [
+            ("reads", 150_000.0),
+            ("writes", 10_000.0),
+            ("read_bytes", 150_000.0 * 4096.0),
+            ("write_bytes", 10_000.0 * 4096.0),
+            ("read_ms", 30_000.0),
+            ("write_ms", 1000.0),
+            ("queue_ms", 31_000.0),
+        ] {
+            recording.values("diskstats", name, |s| s * per_s);
+        }
+        recording.values("process", "read_bytes", |s| s * 150_000.0 * 4096.0);
+        recording.values("process", "write_bytes", |_| 0.0);
+        recording.ability(flash(1e-4));
+        let load = recording
+            .examine(|_, answers| answers.device_load.clone())
+            .unwrap();
+        assert_eq!((load.reads_per_s, load.queue_depth), (150_000.0, 31.0));
+        assert_eq!(load.read_ns, Some(2e5));
+        let utilisation = load.utilisation.unwrap();
+        assert!((0.6..0.7).contains(&utilisation), "{utilisation}");
+        assert!((load.peak_utilisation.unwrap() - utilisation).abs() < 1e-6);
+        assert!((load.server_share.unwrap() - 15.0 / 16.0).abs() < 1e-9);
+        assert_eq!(load.ceiling, None);
+    }
+
+    #[test]
+    fn without_counters_nothing_is_said() {
+        let load = Recording::new().examine(|_, answers| answers.device_load.clone());
+        assert_eq!(load, None);
+    }
+}

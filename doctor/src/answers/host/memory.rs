@@ -1,0 +1,171 @@
+//! Cache size, huge pages, NUMA, swapping and the page cache's dirty limits.
+
+use seekscope_run::units::format_bytes;
+
+use super::{HostAnswer, mongod_version};
+use crate::Evidence;
+use crate::wording::mongosh;
+
+/// The cache may take so much of the memory that there is: the rest is for connections, sorts, the page
+/// cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
+const CACHE_SHARE_MAX: f64 = 0.8;
+/// The production notes ask for 1 ("0 or 1").
+const SWAPPINESS_MAX: u32 = 10;
+/// "5 to 15 %" and "3 to 5 %" of memory are what guides for databases give; Linux's defaults of 20 and 10
+/// are felt where memory is large.
+const DIRTY_RATIO_MAX: u32 = 20;
+/// From this much memory on a share of it takes a disk seconds to write.
+const LARGE_MEMORY_BYTES: u64 = 64 << 30;
+
+/// Memory that the examined server may use, bytes, and what limits it: its control group, or the host.
+pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str)> {
+    let host_bytes = evidence.document.host.as_ref().map(|h| h.memory_bytes);
+    let group = evidence
+        .host_settings()
+        .and_then(|h| h.surroundings.memory_limit_bytes);
+    match (group, host_bytes.filter(|bytes| *bytes > 0)) {
+        (Some(group), host) if host.is_none_or(|host| group < host) => {
+            Some((group, "its control group"))
+        }
+        (_, host) => Some((host?, "the host")),
+    }
+}
+
+/// Is the cache more than its server's memory can bear?
+pub(crate) fn cache_is_too_large(cache_bytes: u64, limit_bytes: u64) -> bool {
+    cache_bytes as f64 > CACHE_SHARE_MAX * limit_bytes as f64
+}
+
+pub(super) fn cache_size(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    // Host and control group are known of the server on this host alone.
+    evidence.host_settings()?;
+    let cache_bytes = evidence.examined()?.target.cache_bytes?;
+    let (limit_bytes, whose) = memory_limit(evidence)?;
+    let usual_bytes = (limit_bytes.saturating_sub(1 << 30) / 2).max(256 << 20);
+    Some(HostAnswer {
+        setting: "cache size".into(),
+        has: format_bytes(cache_bytes),
+        wants: format!(
+            "{} (MongoDB's default for {}) to {}",
+            format_bytes(usual_bytes.min(limit_bytes / 5 * 4)),
+            format_bytes(limit_bytes),
+            format_bytes(limit_bytes / 5 * 4)
+        ),
+        fits: !cache_is_too_large(cache_bytes, limit_bytes),
+        why: format!(
+            "{whose} allows {}; whether more cache would help, the answer on memory says",
+            format_bytes(limit_bytes)
+        ),
+        loss_s_per_hour: None,
+        command: cache_command(evidence, usual_bytes >> 20),
+    })
+}
+
+/// The running server takes it at once; mongod.conf keeps it. Other servers have their own ways.
+fn cache_command(evidence: &Evidence<'_>, mib: u64) -> String {
+    if mongod_version(evidence).is_none() {
+        return String::new();
+    }
+    let script = format!(
+        "db.adminCommand({{setParameter: 1, wiredTigerEngineRuntimeConfig: \"cache_size={mib}M\"}})"
+    );
+    mongosh(evidence.uri(), &script)
+}
+
+/// "Disable" up to 7.0, "enable" with `defrag` at `defer+madvise` from 8.0 on, whose allocator counts on
+/// them (manual, "Transparent Huge Pages").
+pub(super) fn huge_pages(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    let version = mongod_version(evidence)?;
+    let has = evidence
+        .host_settings()?
+        .transparent_huge_pages
+        .as_deref()?;
+    let (wants, why) = match version {
+        0..8 => (
+            "never",
+            "before 8.0 the server's memory is touched here and there, and huge pages waste time and memory",
+        ),
+        _ => (
+            "always",
+            "from 8.0 on the server's allocator works per processor on huge pages",
+        ),
+    };
+    Some(HostAnswer {
+        setting: "transparent huge pages".into(),
+        has: has.into(),
+        wants: wants.into(),
+        fits: match version {
+            0..8 => has != "always",
+            _ => has == "always",
+        },
+        why: format!("{why} (MongoDB {version}; production notes)"),
+        loss_s_per_hour: None,
+        command: format!("echo {wants} > /sys/kernel/mm/transparent_hugepage/enabled"),
+    })
+}
+
+/// "Disable NUMA": start with interleaved memory and `vm.zone_reclaim_mode` 0 (production notes).
+pub(super) fn numa(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    let host = evidence.host_settings()?;
+    (host.numa_nodes > 1).then_some(())?;
+    let interleaved = host.numa_interleaved?;
+    let reclaims = host.zone_reclaim_mode.is_some_and(|mode| mode > 0);
+    Some(HostAnswer {
+        setting: "NUMA".into(),
+        has: format!(
+            "{} nodes, {}{}",
+            host.numa_nodes,
+            if interleaved { "interleaved" } else { "not interleaved" },
+            if reclaims { ", zone reclaim on" } else { "" }
+        ),
+        wants: "memory interleaved over the nodes, zone reclaim off".into(),
+        fits: interleaved && !reclaims,
+        why: "a node that is full pushes out pages or swaps while others have memory free (production \
+              notes)"
+            .into(),
+        loss_s_per_hour: None,
+        command: "sysctl vm.zone_reclaim_mode=0  # and start mongod with numactl --interleave=all"
+            .into(),
+    })
+}
+
+/// "Set vm.swappiness to 0 or 1" (production notes).
+pub(super) fn swappiness(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    let host = evidence.host_settings()?;
+    let has = host.swappiness?;
+    let swap_bytes = host.swap_total_bytes?;
+    (swap_bytes > 0).then_some(())?;
+    Some(HostAnswer {
+        setting: "swappiness".into(),
+        has: format!("{has}, {} of swap", format_bytes(swap_bytes)),
+        wants: "1".into(),
+        fits: has <= SWAPPINESS_MAX,
+        why: "a cache that is swapped out is read from the disk twice (production notes)".into(),
+        loss_s_per_hour: None,
+        command: "sysctl vm.swappiness=1".into(),
+    })
+}
+
+/// How much the page cache collects before writers wait. It matters on hosts with much memory, where a
+/// share of it is more than a disk writes in a second.
+pub(super) fn dirty_ratio(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    let host = evidence.host_settings()?;
+    let memory_bytes = evidence.document.host.as_ref()?.memory_bytes;
+    let (ratio, background) = (host.dirty_ratio?, host.dirty_background_ratio?);
+    let collected_bytes = memory_bytes / 100 * u64::from(background.min(100));
+    Some(HostAnswer {
+        setting: "dirty ratios of the page cache".into(),
+        has: format!("{ratio} %, in the background from {background} %"),
+        wants: match memory_bytes >= LARGE_MEMORY_BYTES {
+            true => "15 %, in the background from 5 %".into(),
+            false => format!("up to {DIRTY_RATIO_MAX} %"),
+        },
+        fits: ratio <= DIRTY_RATIO_MAX && (memory_bytes < LARGE_MEMORY_BYTES || background <= 5),
+        why: format!(
+            "{} may collect before the kernel begins to write; a checkpoint's sync waits for it",
+            format_bytes(collected_bytes)
+        ),
+        loss_s_per_hour: None,
+        command: "sysctl vm.dirty_ratio=15 vm.dirty_background_ratio=5".into(),
+    })
+}

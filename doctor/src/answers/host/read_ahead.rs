@@ -1,0 +1,162 @@
+//! Read-ahead: what this server's own reads want of it, and what it costs now.
+//!
+//! Two losses, both in the disk's time. Too large: bytes that the disk read and nobody asked for, times
+//! its time per byte. Too small: a stream in requests of W bytes pays the disk's fixed time L0 once per
+//! W, so for B streamed bytes B × L0 × (1/W − 1/W'), W' being what streams want; less where the kernel
+//! has the next window under way already, so it is an upper bound.
+
+use seekscope_pattern::{FileTrace, PatternKind, TraceAnalysis};
+use seekscope_run::DeviceModel;
+use seekscope_run::units::format_bytes;
+
+use super::HostAnswer;
+use super::disk::queue_file;
+use crate::Evidence;
+use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
+
+/// Linux's default: fine for a mixture.
+const MIXED_KIB: u64 = 128;
+/// From this share of the bytes on, one pattern decides.
+const DOMINANT_SHARE: f64 = 0.8;
+/// Below this loss nothing is worth changing: a thousandth of an hour.
+const LOSS_S_PER_HOUR_MIN: f64 = 3.6;
+/// Reads that reached the disk; fewer say nothing.
+const READS_MIN: u64 = 100;
+
+/// What was read from the disk, by what read-ahead does to it, bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Asked {
+    /// By files that are read in order, forwards.
+    streamed: u64,
+    /// By files that are read here and there.
+    random: u64,
+    all: u64,
+    /// Read by the disk and never asked for.
+    unwanted: u64,
+    reads: u64,
+}
+
+pub(super) fn read_ahead(evidence: &Evidence<'_>) -> Option<HostAnswer> {
+    let device = evidence.device()?;
+    let kib = device.read_ahead_kib?;
+    let traced = evidence
+        .trace
+        .map(|trace| (trace.reads.calls, Asked::of(trace)));
+    let asked = traced
+        .filter(|(_, asked)| asked.reads >= READS_MIN)
+        .map(|(_, asked)| asked);
+    if asked.is_none() && traced.is_some_and(|(calls, _)| calls >= READS_MIN) {
+        return Some(HostAnswer {
+            setting: "read-ahead".into(),
+            has: format!("{kib} KiB"),
+            wants: "whatever it is".into(),
+            fits: true,
+            why: "memory served nearly all reads while it was watched (trace)".into(),
+            ..HostAnswer::default()
+        });
+    }
+    let (wants_kib, wants, why) = wanted(asked.as_ref(), kib);
+    let loss = asked.as_ref().and_then(|asked| {
+        let (model, _) = evidence.model()?;
+        Some(asked.loss_s(model, kib) * 3600.0 / evidence.observed_s()?)
+    });
+    let fits = match (&asked, loss) {
+        (_, Some(loss)) => loss < LOSS_S_PER_HOUR_MIN,
+        (Some(asked), None) => !asked.is_ill_served(kib),
+        (None, None) => kib <= MIXED_KIB,
+    };
+    Some(HostAnswer {
+        setting: "read-ahead".into(),
+        has: format!("{kib} KiB"),
+        wants,
+        fits,
+        why,
+        loss_s_per_hour: loss,
+        command: match device.disk.as_deref() {
+            Some(disk) => format!("echo {wants_kib} > {}", queue_file(disk, "read_ahead_kb")),
+            None => String::new(),
+        },
+    })
+}
+
+fn wanted(asked: Option<&Asked>, has_kib: u64) -> (u64, String, String) {
+    let Some(asked) = asked else {
+        return (
+            has_kib.min(MIXED_KIB),
+            format!("{RANDOM_KIB} KiB for single documents, {STREAM_KIB} KiB for scans"),
+            "no trace, or too few reads in it, to tell which of the two this server does (production \
+             notes: 8 to 32 sectors)"
+                .into(),
+        );
+    };
+    let shares = format!(
+        "of {} that were read from the disk, {:.0} % were read in order and {:.0} % here and there; {} \
+         were read and never asked for (trace)",
+        format_bytes(asked.all),
+        asked.share(asked.streamed) * 100.0,
+        asked.share(asked.random) * 100.0,
+        format_bytes(asked.unwanted)
+    );
+    let kib = match () {
+        () if asked.share(asked.streamed) >= DOMINANT_SHARE => STREAM_KIB,
+        () if asked.share(asked.random) >= DOMINANT_SHARE => RANDOM_KIB,
+        () => MIXED_KIB,
+    };
+    let wants = match kib {
+        STREAM_KIB => format!("{MIXED_KIB} to {STREAM_KIB} KiB"),
+        RANDOM_KIB => format!("{RANDOM_KIB} KiB or less"),
+        _ => format!("about {MIXED_KIB} KiB"),
+    };
+    (kib, wants, shares)
+}
+
+impl Asked {
+    fn of(trace: &TraceAnalysis) -> Self {
+        let mut asked = Self::default();
+        for file in &trace.files {
+            let from_disk = file.read_bytes_by_source.device_read_bytes;
+            asked.all += from_disk;
+            asked.reads += file.cache.misses;
+            asked.unwanted += unwanted(file);
+            match file.reads.pattern.as_ref().map(|pattern| pattern.kind) {
+                Some(PatternKind::Sequential) => asked.streamed += from_disk,
+                Some(PatternKind::Random | PatternKind::Strided | PatternKind::Backward) => {
+                    asked.random += from_disk;
+                }
+                _ => {}
+            }
+        }
+        asked
+    }
+
+    fn share(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.all.max(1) as f64
+    }
+
+    /// Of the trace, s.
+    fn loss_s(&self, model: &DeviceModel, kib: u64) -> f64 {
+        let unwanted_ns = self.unwanted as f64 * model.ns_per_byte;
+        let window = (kib.max(4) * 1024) as f64;
+        let better = (STREAM_KIB * 1024) as f64;
+        let per_byte = (1.0 / window - 1.0 / better).max(0.0);
+        (unwanted_ns + self.streamed as f64 * model.l0_ns * per_byte) / 1e9
+    }
+
+    /// Without a device model: the wrong kind of window for the pattern that dominates.
+    fn is_ill_served(&self, kib: u64) -> bool {
+        let wasted = self.share(self.unwanted) > 1.0 - DOMINANT_SHARE;
+        let starved = self.share(self.streamed) >= DOMINANT_SHARE && kib < MIXED_KIB;
+        wasted || starved
+    }
+}
+
+/// Of files that are read in order only what the disk's own requests tell.
+fn unwanted(file: &FileTrace) -> u64 {
+    let pattern = file.reads.pattern.as_ref();
+    let random = pattern.is_some_and(|p| p.kind == PatternKind::Random);
+    if random || file.device.reads.calls > 0 {
+        unwanted_bytes(file)
+    } else {
+        0
+    }
+}

@@ -1,0 +1,139 @@
+//! The one factor in which a member differs from its fellows.
+//!
+//! Robust, for members are few: on a logarithmic scale, a member's distance from the median of the others
+//! in units of their spread (median absolute deviation, at least a fifth). Figures are raised by the
+//! amount that matters, so that nothing and next to nothing are alike. With two members there is no
+//! spread, and the figure with the largest ratio counts.
+
+use super::figures::{FIGURES, Figure, Kind};
+use super::{MemberAnswer, MemberDifference};
+
+/// At least so many times the others' value, or the inverse; twice with two members, where either could
+/// be the odd one.
+const RATIO_MIN: f64 = 1.5;
+const RATIO_OF_TWO_MIN: f64 = 2.0;
+/// Spread of members that are alike, as a logarithm.
+const SPREAD_MIN: f64 = 0.2;
+/// At least so many spreads.
+const SPREADS_MIN: f64 = 2.5;
+/// From the median absolute deviation to the standard deviation of a normal distribution.
+const NORMAL: f64 = 1.4826;
+/// What follows from something else counts less than what it may follow from.
+const EFFECT_WEIGHT: f64 = 0.5;
+
+/// See the module. A setting that differs is named when no figure stands out.
+pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberDifference> {
+    let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
+    (compared.len() >= 2).then_some(())?;
+    let candidates = compared.iter().flat_map(|member| {
+        FIGURES
+            .iter()
+            .filter_map(|figure| stands_out(member, &compared, figure))
+    });
+    candidates
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, difference)| difference)
+        .or_else(|| version(&compared))
+        .or_else(|| setting(&compared))
+}
+
+/// How far (weighted), and in what.
+fn stands_out(
+    member: &MemberAnswer,
+    compared: &[&MemberAnswer],
+    figure: &Figure,
+) -> Option<(f64, MemberDifference)> {
+    let value = value_of(member, figure)?;
+    let others = compared.iter().filter(|other| {
+        other.name != member.name && (figure.kind != Kind::Load || other.state == member.state)
+    });
+    let others: Vec<f64> = others.filter_map(|other| value_of(other, figure)).collect();
+    let middle = seekscope_stats::median(&others)?;
+    let log = |value: f64| (value.max(0.0) + figure.matters).ln();
+    let distance = (log(value) - log(middle)).abs();
+    let deviations: Vec<f64> = others
+        .iter()
+        .map(|v| (log(*v) - log(middle)).abs())
+        .collect();
+    let spread = (seekscope_stats::median(&deviations)? * NORMAL).max(SPREAD_MIN);
+    let of_two = others.len() == 1;
+    let ratio_min = if of_two { RATIO_OF_TWO_MIN } else { RATIO_MIN };
+    let ratio = (value.max(middle) + f64::EPSILON) / (value.min(middle).max(0.0) + f64::EPSILON);
+    let matters = (value - middle).abs() >= figure.matters && ratio >= ratio_min;
+    // Of two the one with more is named; with fewer members than three neither is the odd one for sure.
+    let is_named = !of_two || value > middle;
+    if !matters || !is_named || (!of_two && distance / spread < SPREADS_MIN) {
+        return None;
+    }
+    let weight = if figure.kind == Kind::Effect {
+        EFFECT_WEIGHT
+    } else {
+        1.0
+    };
+    let difference = MemberDifference {
+        member: member.name.clone(),
+        factor: figure.name.into(),
+        value: number(value),
+        others: number(middle),
+    };
+    Some((weight * distance / spread, difference))
+}
+
+fn value_of(member: &MemberAnswer, figure: &Figure) -> Option<f64> {
+    let found = member.figures.iter().find(|(name, _)| name == figure.name);
+    found.and_then(|(_, value)| *value)
+}
+
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 1.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+fn version(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
+    odd_one(compared, "version", |member| Some(member.version.as_str()))
+}
+
+fn setting(compared: &[&MemberAnswer]) -> Option<MemberDifference> {
+    let names = compared
+        .first()?
+        .differing_settings
+        .iter()
+        .map(|(name, _)| name);
+    let differences = names.filter_map(|name| {
+        odd_one(compared, name, |member| {
+            let mut settings = member.differing_settings.iter();
+            settings
+                .find(|(n, _)| n == name)
+                .map(|(_, value)| value.as_str())
+        })
+    });
+    // Those of the storage first: this is about disks.
+    let mut all: Vec<MemberDifference> = differences.collect();
+    all.sort_by_key(|difference| !difference.factor.starts_with("storage."));
+    all.into_iter().next()
+}
+
+/// The only member whose text is not that of all others, where there are at least two others, or the
+/// second of two.
+fn odd_one<'a>(
+    compared: &[&'a MemberAnswer],
+    factor: &str,
+    text: impl Fn(&'a MemberAnswer) -> Option<&'a str>,
+) -> Option<MemberDifference> {
+    let texts: Vec<Option<&str>> = compared.iter().map(|member| text(member)).collect();
+    let odd = (0..texts.len()).rev().find(|&at| {
+        let mut others = texts.iter().enumerate().filter(|(other, _)| *other != at);
+        let first = others.next().map(|(_, t)| *t);
+        first.is_some_and(|first| first != texts[at]) && others.all(|(_, t)| Some(*t) == first)
+    })?;
+    let others = texts.iter().enumerate().find(|(at, _)| *at != odd)?;
+    Some(MemberDifference {
+        member: compared[odd].name.clone(),
+        factor: factor.into(),
+        value: texts[odd]?.into(),
+        others: (*others.1)?.into(),
+    })
+}

@@ -1,0 +1,181 @@
+//! The figures that members are compared by.
+
+use seekscope_run::{CollectionFacts, MemberRecord};
+
+use crate::Counters;
+
+/// What a difference in a figure says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A property of the member: the same work should give the same value on every member.
+    Property,
+    /// The work it gets, which differs between primaries and secondaries by nature.
+    Load,
+    /// What follows from the others.
+    Effect,
+}
+
+/// See the module.
+pub(super) struct Figure {
+    /// With its unit.
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    /// Smaller differences do not matter, in the figure's unit.
+    pub(super) matters: f64,
+    value: fn(&Member<'_>) -> Option<f64>,
+}
+
+/// One member's facts and counters.
+struct Member<'a> {
+    record: &'a MemberRecord,
+    counters: &'a Counters,
+    source: &'a str,
+}
+
+const MIB: f64 = 1_048_576.0;
+const GIB: f64 = 1_073_741_824.0;
+
+pub(super) const FIGURES: [Figure; 13] = [
+    figure("cache, GiB", Kind::Property, 0.5, |m| {
+        Some(m.record.target.cache_bytes? as f64 / GIB)
+    }),
+    figure("page read from disk, ms", Kind::Property, 1.0, |m| {
+        m.ms_per("application threads page read from disk to cache")
+    }),
+    figure("page written to disk, ms", Kind::Property, 1.0, |m| {
+        m.ms_per("application threads page write from cache to disk")
+    }),
+    figure("journal sync, ms", Kind::Property, 2.0, journal_sync_ms),
+    figure(
+        "bytes on disk per byte of documents",
+        Kind::Property,
+        0.3,
+        |m| bytes_per_document_byte(&m.record.collections),
+    ),
+    figure("operations per s", Kind::Load, 50.0, |m| {
+        m.sum_of_rates("opcounters.")
+    }),
+    figure("read into cache, MiB/s", Kind::Load, 2.0, |m| {
+        Some(m.rate("wiredTiger.cache.bytes read into cache")? / MIB)
+    }),
+    figure("written from cache, MiB/s", Kind::Load, 2.0, |m| {
+        Some(m.rate("wiredTiger.cache.bytes written from cache")? / MIB)
+    }),
+    figure(
+        "dirty share of the cache, %",
+        Kind::Load,
+        3.0,
+        dirty_percent,
+    ),
+    figure("checkpoint, s", Kind::Effect, 2.0, checkpoint_s),
+    figure("operations queued", Kind::Effect, 2.0, |m| {
+        m.get("globalLock.currentQueue.total")?.mean()
+    }),
+    figure("read latency, ms", Kind::Effect, 1.0, |m| {
+        m.latency_ms("reads")
+    }),
+    figure("write latency, ms", Kind::Effect, 1.0, |m| {
+        m.latency_ms("writes")
+    }),
+];
+
+const fn figure(
+    name: &'static str,
+    kind: Kind,
+    matters: f64,
+    value: fn(&Member<'_>) -> Option<f64>,
+) -> Figure {
+    Figure {
+        name,
+        kind,
+        matters,
+        value,
+    }
+}
+
+/// Of one member, in the order of [`FIGURES`].
+pub(super) fn figures(
+    record: &MemberRecord,
+    counters: &Counters,
+    source: &str,
+) -> Vec<(String, Option<f64>)> {
+    let member = Member {
+        record,
+        counters,
+        source,
+    };
+    let all = FIGURES.iter();
+    all.map(|figure| {
+        let value = (figure.value)(&member).filter(|value| value.is_finite());
+        (figure.name.to_string(), value)
+    })
+    .collect()
+}
+
+impl Member<'_> {
+    fn get(&self, name: &str) -> Option<&crate::evidence::Series> {
+        self.counters.get(self.source, name)
+    }
+
+    fn rate(&self, name: &str) -> Option<f64> {
+        self.get(name)?.rate_per_s()
+    }
+
+    fn sum_of_rates(&self, prefix: &str) -> Option<f64> {
+        let rates = self.counters.beginning(self.source, prefix);
+        rates
+            .filter_map(|(_, series)| series.rate_per_s())
+            .reduce(|a, b| a + b)
+    }
+
+    /// Mean of a pair of counters of the cache, "… count" and "… time (usecs)".
+    fn ms_per(&self, prefix: &str) -> Option<f64> {
+        let name = |last: &str| format!("wiredTiger.cache.{prefix} {last}");
+        self.mean_ms(&name("count"), &name("time (usecs)"))
+    }
+
+    /// `None` with so few events that their mean says nothing.
+    fn mean_ms(&self, count: &str, time_us: &str) -> Option<f64> {
+        const EVENTS_MIN: f64 = 20.0;
+        let count = self.get(count)?.increase().filter(|n| *n >= EVENTS_MIN)?;
+        Some(self.get(time_us)?.increase()? / count / 1000.0)
+    }
+
+    fn latency_ms(&self, kind: &str) -> Option<f64> {
+        let name = |last: &str| format!("opLatencies.{kind}.{last}");
+        self.mean_ms(&name("ops"), &name("latency"))
+    }
+}
+
+fn journal_sync_ms(member: &Member<'_>) -> Option<f64> {
+    member.mean_ms(
+        "wiredTiger.log.log sync operations",
+        "wiredTiger.log.log sync time duration (usecs)",
+    )
+}
+
+/// Of all collections that were asked about: holes and worse compression make it grow with age, which a
+/// member that was synced lately does not have.
+fn bytes_per_document_byte(collections: &[CollectionFacts]) -> Option<f64> {
+    let sum = |bytes: fn(&CollectionFacts) -> u64| collections.iter().map(bytes).sum::<u64>();
+    let documents = sum(|c| c.data_bytes);
+    (documents > 0).then(|| sum(|c| c.storage_bytes) as f64 / documents as f64)
+}
+
+fn dirty_percent(member: &Member<'_>) -> Option<f64> {
+    let dirty = member.get("wiredTiger.cache.tracked dirty bytes in the cache")?;
+    let cache = member
+        .get("wiredTiger.cache.maximum bytes configured")?
+        .last()?;
+    (cache > 0.0).then(|| Some(dirty.mean()? / cache * 100.0))?
+}
+
+/// The longest that was the latest at a sample. The second name is MongoDB 8.0's.
+fn checkpoint_s(member: &Member<'_>) -> Option<f64> {
+    let names = [
+        "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
+        "wiredTiger.checkpoint.most recent time (msecs)",
+    ];
+    let series = names.iter().find_map(|name| member.get(name))?;
+    Some(series.max()? / 1000.0)
+}

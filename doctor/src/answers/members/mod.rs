@@ -1,0 +1,145 @@
+//! Members or shards side by side.
+
+mod difference;
+mod figures;
+
+use std::collections::BTreeSet;
+
+use seekscope_run::{COUNTERS_OF_MEMBER, MemberRecord, MemberState};
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+
+pub(super) use difference::difference;
+
+/// One member over the observation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct MemberAnswer {
+    pub name: String,
+    pub shard: Option<String>,
+    pub state: MemberState,
+    pub not_asked: Option<String>,
+    pub version: String,
+    /// (name with unit, value) in the same order for every member; `None`: not known of this one.
+    pub figures: Vec<(String, Option<f64>)>,
+    /// (option or parameter, value) of those that differ between members.
+    pub differing_settings: Vec<(String, String)>,
+}
+
+/// What sets one member apart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct MemberDifference {
+    pub member: String,
+    /// The figure's name with unit, or the setting's.
+    pub factor: String,
+    pub value: String,
+    /// Of the others.
+    pub others: String,
+}
+
+/// What a member has where an option or parameter was not set.
+const NOT_SET: &str = "not set";
+/// Settings that differ by nature: addresses, paths, files of this one process; and tickets, which the
+/// server itself varies from 7.0 on.
+const OWN_SETTINGS: [&str; 14] = [
+    "storageEngineConcurrent",
+    "wiredTigerConcurrent",
+    "net.",
+    "storage.dbPath",
+    "systemLog.",
+    "processManagement.",
+    "security.",
+    "replication.replSetName",
+    "replication.replSet",
+    "sharding.clusterRole",
+    "config",
+    "setParameter.",
+    "cloud.",
+    "auditLog.",
+];
+
+impl MemberAnswer {
+    /// It keeps data and was asked.
+    pub(crate) fn is_comparable(&self) -> bool {
+        self.not_asked.is_none() && keeps_data(self.state)
+    }
+}
+
+/// In the order of the record, the examined one first. Empty where there is one alone.
+pub(super) fn members(evidence: &Evidence<'_>) -> Vec<MemberAnswer> {
+    let records = evidence.examination().map_or(&[][..], |e| &e.members);
+    if records.len() < 2 {
+        return Vec::new();
+    }
+    let differing = differing_settings(records);
+    let answers = records.iter().enumerate();
+    answers
+        .map(|(at, record)| {
+            let source = counters_of(evidence, record, at == 0);
+            MemberAnswer {
+                name: record.name.clone(),
+                shard: record.shard.clone(),
+                state: record.state,
+                not_asked: record.not_asked.clone(),
+                version: record.target.version.clone(),
+                figures: figures::figures(record, evidence.counters, &source),
+                differing_settings: match is_compared(record) {
+                    true => settings_of(record, &differing),
+                    false => Vec::new(),
+                },
+            }
+        })
+        .collect()
+}
+
+/// The source of a member's counters: the examined one's are the run's own.
+fn counters_of(evidence: &Evidence<'_>, record: &MemberRecord, is_examined: bool) -> String {
+    let own = format!("{COUNTERS_OF_MEMBER}{}", record.name);
+    let has_own = evidence.counters.beginning(&own, "").next().is_some();
+    match is_examined && !has_own {
+        true => "serverStatus".into(),
+        false => own,
+    }
+}
+
+fn is_compared(record: &MemberRecord) -> bool {
+    record.not_asked.is_none() && keeps_data(record.state)
+}
+
+fn keeps_data(state: MemberState) -> bool {
+    !matches!(state, MemberState::Router | MemberState::Arbiter)
+}
+
+/// Names of options and parameters that do not have the same value everywhere.
+fn differing_settings(records: &[MemberRecord]) -> BTreeSet<String> {
+    let compared: Vec<&MemberRecord> = records.iter().filter(|r| is_compared(r)).collect();
+    let mut names = BTreeSet::new();
+    for record in &compared {
+        let all = record.options.iter().chain(&record.parameters);
+        names.extend(all.map(|setting| setting.name.clone()));
+    }
+    names.retain(|name| {
+        let is_own = OWN_SETTINGS.iter().any(|own| name.starts_with(own));
+        let mut values = compared.iter().map(|record| value_of(record, name));
+        let first = values.next();
+        !is_own && values.any(|value| Some(value) != first)
+    });
+    names
+}
+
+fn value_of<'a>(record: &'a MemberRecord, name: &str) -> &'a str {
+    let value = record.option(name).or_else(|| record.parameter(name));
+    value.unwrap_or(NOT_SET)
+}
+
+fn settings_of(record: &MemberRecord, names: &BTreeSet<String>) -> Vec<(String, String)> {
+    let settings = names.iter();
+    settings
+        .map(|name| (name.clone(), value_of(record, name).to_string()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

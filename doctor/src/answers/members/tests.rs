@@ -1,0 +1,111 @@
+use seekscope_run::NamedValue;
+
+use super::*;
+use crate::testing::{GIB, Recording};
+
+/// A set with a member for each pair of read latency (µs per page) and operations per second; the first is
+/// the examined primary.
+fn set(members: &[(f64, f64)]) -> Recording {
+    let mut recording = Recording::new();
+    let examined = recording.examined().clone();
+    let record = |at: usize| MemberRecord {
+        name: format!("db{}:27017", at + 1),
+        state: match at {
+            0 => MemberState::Primary,
+            _ => MemberState::Secondary,
+        },
+        ..examined.clone()
+    };
+    recording.examination().members = (0..members.len()).map(record).collect();
+    for (at, (us, operations)) in members.iter().enumerate() {
+        let source = match at {
+            0 => "serverStatus".into(),
+            _ => format!("serverStatus@db{}:27017", at + 1),
+        };
+        let page = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.values(&source, &format!("{page} count"), |s| 100.0 * s);
+        recording.values(&source, &format!("{page} time (usecs)"), |s| 100.0 * s * us);
+        recording.values(&source, "opcounters.query", |s| operations * s);
+    }
+    recording
+}
+
+const ALIKE: (f64, f64) = (800.0, 300.0);
+
+fn found(recording: &Recording) -> Option<MemberDifference> {
+    recording.examine(|_, answers| answers.member_difference.clone())
+}
+
+#[test]
+fn members_that_are_alike() {
+    assert_eq!(found(&set(&[ALIKE; 3])), None);
+    assert_eq!(found(&set(&[ALIKE])), None);
+    let recording = set(&[ALIKE; 3]);
+    let answers = recording.examine(|_, answers| answers.members.clone());
+    let names = |at: usize| {
+        answers[at]
+            .figures
+            .iter()
+            .map(|(n, _)| n)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(0), names(2));
+    let read = answers[1]
+        .figures
+        .iter()
+        .find(|(n, _)| n.starts_with("page read"));
+    assert_eq!(read.unwrap().1, Some(0.8));
+}
+
+#[test]
+fn the_one_with_the_slow_disk() {
+    let recording = set(&[ALIKE, ALIKE, (9_000.0, 300.0)]);
+    let difference = found(&recording).unwrap();
+    assert_eq!(difference.member, "db3:27017");
+    assert_eq!(difference.factor, "page read from disk, ms");
+    assert_eq!(
+        (difference.value.as_str(), difference.others.as_str()),
+        ("9.0", "0.80")
+    );
+
+    let of_two = set(&[(9_000.0, 300.0), ALIKE]);
+    assert_eq!(found(&of_two).unwrap().member, "db1:27017");
+}
+
+/// A primary has more to do than its secondaries; a primary of another shard does not.
+#[test]
+fn load_is_compared_between_those_with_the_same_part() {
+    let mut recording = set(&[(800.0, 9_000.0), ALIKE, ALIKE]);
+    assert_eq!(found(&recording), None);
+    for member in &mut recording.examination().members {
+        member.state = MemberState::Primary;
+    }
+    assert_eq!(found(&recording).unwrap().factor, "operations per s");
+}
+
+#[test]
+fn settings_differ_where_figures_do_not() {
+    let mut recording = set(&[ALIKE; 3]);
+    let option = |name: &str, value: &str| NamedValue {
+        name: name.into(),
+        value: value.into(),
+    };
+    for (at, member) in recording.examination().members.iter_mut().enumerate() {
+        member
+            .options
+            .push(option("net.port", &format!("2701{at}")));
+    }
+    let last = &mut recording.examination().members[2];
+    last.options.push(option("storage.directoryPerDB", "true"));
+    let difference = found(&recording).unwrap();
+    assert_eq!(difference.factor, "storage.directoryPerDB");
+    assert_eq!(
+        (difference.value.as_str(), difference.others.as_str()),
+        ("true", NOT_SET)
+    );
+
+    recording.examination().members[1].target.cache_bytes = Some(GIB);
+    assert_eq!(found(&recording).unwrap().factor, "cache, GiB");
+    recording.examination().members[1].not_asked = Some("refused".into());
+    assert_ne!(found(&recording).unwrap().factor, "cache, GiB");
+}

@@ -1,0 +1,288 @@
+//! Reads that more cache would save, from the re-use distances of the trace.
+//!
+//! The reads of the trace are those that the server's own cache missed, so their distances are those of a
+//! second cache behind the first. That is what added cache is, and no promise too much: a page that is
+//! read again after d different bytes had at most the first cache's contents referenced besides, so an
+//! LRU cache larger by d keeps it. Distances are in bytes of the file; a page takes more in the cache, by
+//! as much as the server counts ("bytes read into cache" over "bytes read" by its block manager).
+//!
+//! The page cache behind serves the shortest distances already, at little cost. So of the reads that
+//! added cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads
+//! that waited for the disk.
+
+use seekscope_pattern::{PatternKind, TraceAnalysis};
+use seekscope_run::units::format_bytes;
+use serde::{Deserialize, Serialize};
+
+use super::host::memory_limit;
+use crate::Evidence;
+use crate::evidence::waiting::waited;
+use crate::wording::whole;
+
+/// The curve's ends, and four points an octave would be more than its error bears out.
+const ADDED_MIN_BYTES: u64 = 32 << 20;
+const ADDED_MAX_BYTES: u64 = 1 << 42;
+/// Pages referenced again; with fewer there is no curve.
+const REFERENCES_MIN: u64 = 1000;
+/// Bytes in the cache per byte in the file where nothing tells: WiredTiger's own rule of thumb for snappy
+/// is 2 to 3.
+const EXPANSION_UNKNOWN: f64 = 3.0;
+const EXPANSION_MAX: f64 = 20.0;
+/// Of distances that are counted exactly, but kept to 2^-5 of an octave.
+const ERROR_EXACT: f64 = 0.01;
+/// Of a sample of 16,384 pages at most (SHARDS, FAST 2015, reports 0.006 at 8,192 and 0.02 at 1,024).
+const ERROR_SAMPLED: f64 = 0.02;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryAnswer {
+    /// Cache that the server has now, bytes.
+    pub cache_bytes: Option<u64>,
+    /// By added cache, ascending, from 0.
+    pub points: Vec<MemoryPoint>,
+    /// How it was reckoned, its error and the source of the method.
+    pub method: String,
+    /// Largest error of the miss ratio to be expected, 0..1.
+    pub error: f64,
+}
+
+/// With this much more cache.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MemoryPoint {
+    pub added_bytes: u64,
+    /// Of the reads that now go to the file, the share that still would.
+    pub miss_ratio: f64,
+    pub reads_saved_per_s: f64,
+    /// Waiting saved, s per hour.
+    pub waiting_saved_s_per_hour: f64,
+}
+
+pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
+    let trace = evidence.trace?;
+    let seconds = evidence.traced_s()?;
+    let reuse = &trace.reuse;
+    if reuse.references < REFERENCES_MIN {
+        return None;
+    }
+    let reads = Reads::of(trace);
+    let (expansion, expansion_from) = expansion(evidence);
+    let mut points = Vec::new();
+    for added_bytes in added(evidence) {
+        let of_file = whole(added_bytes as f64 / expansion);
+        let miss_ratio = reuse.miss_ratio(of_file)?.clamp(0.0, 1.0);
+        points.push(MemoryPoint {
+            added_bytes,
+            miss_ratio,
+            reads_saved_per_s: (1.0 - miss_ratio) * reads.all() / seconds,
+            waiting_saved_s_per_hour: reads.saved_s(1.0 - miss_ratio) / seconds * 3600.0,
+        });
+    }
+    points.dedup_by(|b, a| a.miss_ratio == b.miss_ratio && a.added_bytes > 0);
+    let exact = reuse.sampling_rate >= 1.0;
+    Some(MemoryAnswer {
+        cache_bytes: evidence
+            .examined()
+            .and_then(|member| member.target.cache_bytes),
+        points,
+        error: if exact { ERROR_EXACT } else { ERROR_SAMPLED },
+        method: format!(
+            "LRU stack distances (Mattson and others, 1970) of {} page references that missed the \
+             server's cache, {} (SHARDS, Waldspurger and others, FAST 2015), so of a cache added behind \
+             it; a byte of a file takes {expansion:.1} in the cache ({expansion_from}); miss ratio within \
+             {:.0} % of all reads; what is re-used after more than {} is not seen",
+            reuse.references,
+            match exact {
+                true => "all of them followed".into(),
+                false => format!("one page in {:.0} followed", 1.0 / reuse.sampling_rate),
+            },
+            if exact {
+                ERROR_EXACT * 100.0
+            } else {
+                ERROR_SAMPLED * 100.0
+            },
+            crate::wording::duration(seconds),
+        ),
+    })
+}
+
+/// Reads by whether the page cache served them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Reads {
+    hits: f64,
+    hits_s: f64,
+    /// Of the hits, those in files read in order: brought by read-ahead, not by re-use.
+    streamed_hits: f64,
+    waited: f64,
+    waited_s: f64,
+}
+
+impl Reads {
+    fn of(trace: &TraceAnalysis) -> Self {
+        let mut reads = Self::default();
+        for file in &trace.files {
+            let (count, ns) = waited(file);
+            reads.waited += count as f64;
+            reads.waited_s += ns / 1e9;
+            let hit = &file.latency_by_outcome.hit_ns;
+            reads.hits += hit.count as f64;
+            reads.hits_s += hit.count as f64 * hit.mean as f64 / 1e9;
+            let kind = file.reads.pattern.as_ref().map(|pattern| pattern.kind);
+            if kind == Some(PatternKind::Sequential) {
+                reads.streamed_hits += hit.count as f64;
+            }
+        }
+        reads
+    }
+
+    fn all(&self) -> f64 {
+        self.hits + self.waited
+    }
+
+    /// Waiting that is saved when this share of the reads, the soonest re-used, is served, s.
+    fn saved_s(&self, share: f64) -> f64 {
+        let saved = share * self.all();
+        let re_used_hits = (self.hits - self.streamed_hits).max(0.0);
+        let saved_hits = saved.min(re_used_hits);
+        let saved_waits = (saved - saved_hits).min(self.waited);
+        saved_hits * self.hits_s / self.hits.max(1.0)
+            + saved_waits * self.waited_s / self.waited.max(1.0)
+    }
+}
+
+/// Bytes that a byte of a file takes in the cache, and where that is known from.
+fn expansion(evidence: &Evidence<'_>) -> (f64, &'static str) {
+    let rate = |name| evidence.status_rate(&[name]).filter(|rate| *rate > 0.0);
+    let into_cache = rate("wiredTiger.cache.bytes read into cache");
+    let from_files = rate("wiredTiger.block-manager.bytes read");
+    if let (Some(cache), Some(files)) = (into_cache, from_files) {
+        return ((cache / files).clamp(1.0, EXPANSION_MAX), "serverStatus");
+    }
+    let collections = evidence.examined().map_or(&[][..], |m| &m.collections);
+    let used = |c: &seekscope_run::CollectionFacts| {
+        c.storage_bytes
+            .saturating_sub(c.reusable_bytes.unwrap_or(0))
+    };
+    let data: u64 = collections.iter().map(|c| c.data_bytes).sum();
+    let stored: u64 = collections.iter().map(used).sum();
+    if stored > 0 && data > 0 {
+        let ratio = data as f64 / stored as f64;
+        return (ratio.clamp(1.0, EXPANSION_MAX), "sizes of the collections");
+    }
+    (EXPANSION_UNKNOWN, "assumed")
+}
+
+/// Nothing, then powers of two up to what the host has.
+fn added(evidence: &Evidence<'_>) -> impl Iterator<Item = u64> {
+    let most = memory_limit(evidence).map_or(ADDED_MAX_BYTES, |(bytes, _)| bytes);
+    let doubled = std::iter::successors(Some(ADDED_MIN_BYTES), |bytes| bytes.checked_mul(2));
+    std::iter::once(0).chain(doubled.take_while(move |bytes| *bytes <= most.min(ADDED_MAX_BYTES)))
+}
+
+impl MemoryAnswer {
+    /// The least added cache that saves nearly (nine tenths) as much waiting as the most does.
+    pub(crate) fn worth_adding(&self) -> Option<&MemoryPoint> {
+        let saved = |point: &MemoryPoint| point.waiting_saved_s_per_hour;
+        let most = self.points.iter().map(saved).fold(0.0, f64::max);
+        self.points
+            .iter()
+            .find(|p| most > 0.0 && saved(p) >= 0.9 * most)
+    }
+
+    /// "with 1.0 GiB more 62 % of these reads would go, …", for the points up to a size.
+    pub(crate) fn sentence(&self, upto_bytes: u64) -> String {
+        let points = self
+            .points
+            .iter()
+            .filter(|p| p.added_bytes > 0 && p.added_bytes <= upto_bytes);
+        let mut words: Vec<String> = points
+            .map(|p| {
+                let added = format_bytes(p.added_bytes);
+                format!("{added} more saves {:.0} %", (1.0 - p.miss_ratio) * 100.0)
+            })
+            .collect();
+        let from = words.len().saturating_sub(4);
+        words.drain(..from);
+        words.join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::FileRole;
+
+    use super::*;
+    use crate::testing::{Call, Recording};
+
+    /// Reads `pages` pages of 32 KiB in turn, `rounds` times.
+    fn in_turn(pages: u32, rounds: u32, hits: bool) -> Option<MemoryAnswer> {
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        let reads = pages * rounds;
+        for i in 0..reads {
+            let page = u64::from(i % pages * 7919 % pages);
+            let call = Call {
+                tid,
+                file_id,
+                at_s: 60.0 * f64::from(i) / f64::from(reads),
+                offset: page * 32_768,
+                bytes: 32_768,
+                latency_s: if hits { 1e-5 } else { 0.01 },
+            };
+            if hits && i >= pages {
+                recording.hit(call)
+            } else {
+                recording.miss(call)
+            }
+        }
+        recording.rising("wiredTiger.cache.bytes read into cache", 2e6);
+        recording.rising("wiredTiger.block-manager.bytes read", 1e6);
+        recording.examine(|_, answers| answers.memory.clone())
+    }
+
+    #[test]
+    fn a_working_set_that_is_read_again_and_again() {
+        // 64 MiB of file, which takes 128 MiB in the cache, read four times: three quarters are repeats.
+        let answer = in_turn(2048, 4, false).unwrap();
+        let at = |mib: u64| {
+            answer
+                .points
+                .iter()
+                .find(|p| p.added_bytes == mib << 20)
+                .unwrap()
+        };
+        assert_eq!(
+            (at(0).miss_ratio, at(0).waiting_saved_s_per_hour),
+            (1.0, 0.0)
+        );
+        assert_eq!(at(32).miss_ratio, 1.0);
+        let best = answer.worth_adding().unwrap();
+        assert!([128, 256].contains(&(best.added_bytes >> 20)), "{best:?}");
+        assert!((best.miss_ratio - 0.25).abs() < 0.02, "{best:?}");
+        // Of 8192 reads of 10 ms, in a minute.
+        let expected = 0.75 * 81.92 * 60.0;
+        assert!(
+            (best.waiting_saved_s_per_hour / expected - 1.0).abs() < 0.05,
+            "{best:?}"
+        );
+        assert!(answer.method.contains("Mattson"), "{}", answer.method);
+    }
+
+    #[test]
+    fn what_the_page_cache_serves_saves_little() {
+        let answer = in_turn(2048, 4, true).unwrap();
+        let best = answer.worth_adding().unwrap();
+        assert!(best.miss_ratio < 0.3, "{best:?}");
+        assert!(best.waiting_saved_s_per_hour < 5.0, "{best:?}");
+    }
+
+    #[test]
+    fn reads_without_repeats_have_nothing_to_gain() {
+        let answer = in_turn(2048, 1, false).unwrap();
+        assert!(answer.points.iter().all(|p| p.miss_ratio == 1.0));
+        assert_eq!(answer.worth_adding(), None);
+        assert_eq!(in_turn(10, 1, false), None, "too few");
+    }
+}

@@ -1,0 +1,67 @@
+//! What is wrong with the host: its filesystem, disk queue, memory and limits.
+
+mod filesystem;
+mod huge_pages;
+mod memory_limit;
+mod memory_short;
+mod numa;
+mod open_files;
+mod scheduler;
+
+use seekscope_run::Finding;
+
+use super::Detector;
+use crate::answers::HostAnswer;
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTORS: &[Detector] = &[
+    filesystem::DETECTOR,
+    scheduler::DETECTOR,
+    huge_pages::DETECTOR,
+    numa::DETECTOR,
+    memory_limit::DETECTOR,
+    memory_short::DETECTOR,
+    open_files::DETECTOR,
+];
+
+/// A finding made of the answer on a setting that does not fit; none where it fits or is not known. What
+/// a host has is a fact, what changing it gains was not measured: hence at most medium confidence.
+fn unfit(
+    answers: &Answers,
+    setting: &str,
+    id: &str,
+    risk: &str,
+    title: impl Fn(&HostAnswer) -> String,
+) -> Vec<Finding> {
+    let answer = answers.host.iter().find(|answer| answer.setting == setting);
+    let Some(answer) = answer.filter(|answer| !answer.fits) else {
+        return Vec::new();
+    };
+    vec![Finding {
+        id: id.into(),
+        title: title(answer),
+        evidence: vec![
+            format!(
+                "{}: {} (host); wanted: {}.",
+                answer.setting, answer.has, answer.wants
+            ),
+            sentence(&answer.why),
+        ],
+        confidence: "medium".into(),
+        risk: risk.into(),
+        saves_s_per_hour: answer.loss_s_per_hour,
+        command: answer.command.clone(),
+        ..Finding::default()
+    }]
+}
+
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(|c| c.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+}
+
+/// Pressure is the host's; it is told of the host that the examined server runs on.
+fn runs_here(evidence: &Evidence<'_>) -> bool {
+    evidence.host_settings().is_some()
+}

@@ -1,0 +1,234 @@
+//! `cache.too-small`: pages are read again that more cache would have kept.
+//!
+//! With a trace, from the answer on memory. Without one, from a bound: what was read beyond the size of
+//! all data must have been read before.
+
+use seekscope_run::units::format_bytes;
+use seekscope_run::{CollectionFacts, Finding};
+
+use super::{Detector, confidence, engine_option, saved_per_hour};
+use crate::answers::MemoryAnswer;
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
+use crate::wording::{percent, whole};
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["cache.too-small"],
+    detect,
+};
+
+/// Share of the reads that has to go.
+const SAVED_SHARE_MIN: f64 = 0.2;
+/// WiredTiger begins to evict at 80 % (`eviction_target`); a cache emptier than this has not missed for
+/// want of room.
+const FULL_SHARE: f64 = 0.7;
+const RECOMMENDED_STEP_BYTES: u64 = 32 << 20;
+
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    if !is_full(evidence) {
+        return Vec::new();
+    }
+    let found = match &answers.memory {
+        Some(memory) => by_curve(evidence, memory),
+        None => by_volume(evidence),
+    };
+    found.into_iter().collect()
+}
+
+/// As far as is known.
+fn is_full(evidence: &Evidence<'_>) -> bool {
+    let last = |name| evidence.status(&[name]).and_then(|series| series.last());
+    let used = last("wiredTiger.cache.bytes currently in the cache");
+    let most = last("wiredTiger.cache.maximum bytes configured");
+    match (used, most) {
+        (Some(used), Some(most)) if most > 0.0 => used / most >= FULL_SHARE,
+        _ => true,
+    }
+}
+
+fn by_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer) -> Option<Finding> {
+    let best = memory.worth_adding()?;
+    let saved = best.waiting_saved_s_per_hour;
+    let share = 1.0 - best.miss_ratio;
+    if share < SAVED_SHARE_MIN + memory.error || saved < NOTICEABLE_S_PER_HOUR {
+        return None;
+    }
+    let reads = best.reads_saved_per_s / share;
+    let least = saved * (share - memory.error) / share;
+    let mut finding = finding(evidence, memory.cache_bytes, best.added_bytes, share);
+    finding.evidence = vec![
+        format!(
+            "{reads:.0} reads per second went past the server's cache; {} of them were of pages that it \
+             had read and dropped shortly before (trace).",
+            percent(share)
+        ),
+        format!("{} (trace).", memory.sentence(best.added_bytes)),
+        format!("Method: {}.", memory.method),
+    ];
+    finding.saves_s_per_hour = Some(saved);
+    finding.gain = Some(saved_per_hour(
+        saved,
+        least,
+        saved * (share + memory.error) / share,
+    ));
+    Some(finding)
+}
+
+/// What was read beyond the size of all data was read at least twice.
+fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
+    let seconds = evidence.observed_s()?;
+    let read = evidence.status_rate(&["wiredTiger.block-manager.bytes read"])? * seconds;
+    let member = evidence.examined()?;
+    if member.collections_left_out > 0 || member.collections.is_empty() {
+        return None;
+    }
+    let stored: u64 = member.collections.iter().map(stored_bytes).sum();
+    let share = 1.0 - stored as f64 / read.max(1.0);
+    let waiting = evidence.read_waiting()?;
+    let saved = waiting.s_per_s * 3600.0 * share;
+    if share < SAVED_SHARE_MIN || saved < NOTICEABLE_S_PER_HOUR {
+        return None;
+    }
+    let data: u64 = member.collections.iter().map(|c| c.data_bytes).sum();
+    let cache_bytes = member.target.cache_bytes;
+    let added = data.max(stored).saturating_sub(cache_bytes.unwrap_or(0));
+    let mut finding = finding(
+        evidence,
+        cache_bytes,
+        added.max(RECOMMENDED_STEP_BYTES),
+        share,
+    );
+    finding.evidence = vec![
+        format!(
+            "{} were read in {seconds:.0} s from files that hold {}, so at least {} of it had been read \
+             before (serverStatus, collStats).",
+            format_bytes(whole(read)),
+            format_bytes(stored),
+            percent(share)
+        ),
+        format!(
+            "Application threads waited {:.2} s per second for pages (serverStatus; page-cache hits and \
+             decompression included).",
+            waiting.s_per_s
+        ),
+    ];
+    finding.saves_s_per_hour = Some(saved);
+    finding.gain = Some(saved_per_hour(saved, saved * 0.5, waiting.s_per_s * 3600.0));
+    Some(finding)
+}
+
+fn stored_bytes(collection: &CollectionFacts) -> u64 {
+    let indexes: u64 = collection.indexes.iter().map(|index| index.bytes).sum();
+    collection.storage_bytes + indexes
+}
+
+fn finding(
+    evidence: &Evidence<'_>,
+    cache_bytes: Option<u64>,
+    added_bytes: u64,
+    share: f64,
+) -> Finding {
+    let has = cache_bytes.map_or("The cache".into(), |b| {
+        format!("The cache of {}", format_bytes(b))
+    });
+    let wanted = cache_bytes.unwrap_or(0) + added_bytes;
+    let available = evidence
+        .host_settings()
+        .and_then(|host| host.memory_available_bytes);
+    Finding {
+        id: "cache.too-small".into(),
+        title: format!(
+            "{has} is too small: {} more would save {} of the reads",
+            format_bytes(added_bytes),
+            percent(share)
+        ),
+        confidence: confidence(evidence),
+        risk: match available {
+            Some(available) => format!(
+                "The host has {} available; what the cache takes, the page cache loses. The setting holds \
+                 until a restart: write it into the configuration as well.",
+                format_bytes(available)
+            ),
+            None => "What the cache takes, the page cache loses; see that the host has the memory."
+                .into(),
+        },
+        command: engine_option(evidence, &format!("cache_size={}M", wanted >> 20)),
+        ..Finding::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::FileRole;
+
+    use super::*;
+    use crate::testing::{Call, GIB, Recording};
+
+    /// 2048 pages of 32 KiB in turn, over and over.
+    fn read_again(rounds: u32) -> Recording {
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
+        let tid = recording.thread("conn1");
+        for i in 0..2048 * rounds {
+            recording.miss(Call {
+                tid,
+                file_id,
+                at_s: f64::from(i) * 0.007,
+                offset: u64::from(i % 2048 * 7919 % 2048) * 32_768,
+                bytes: 32_768,
+                latency_s: 0.003,
+            });
+        }
+        recording.steady("wiredTiger.cache.maximum bytes configured", 1e9);
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let mut recording = read_again(4);
+        recording.steady("wiredTiger.cache.bytes currently in the cache", 8e8);
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(found.len(), 1);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        let expected = 0.75 * 8192.0 * 0.003 * 60.0;
+        assert!((saved / expected - 1.0).abs() < 0.1, "{saved} {expected}");
+        assert!(
+            found[0].command.contains("cache_size="),
+            "{}",
+            found[0].command
+        );
+    }
+
+    #[test]
+    fn healthy() {
+        let mut once = read_again(1);
+        once.steady("wiredTiger.cache.bytes currently in the cache", 8e8);
+        assert_eq!(once.findings(&DETECTOR), [], "nothing is read twice");
+        let mut empty = read_again(4);
+        empty.steady("wiredTiger.cache.bytes currently in the cache", 2e8);
+        assert_eq!(empty.findings(&DETECTOR), [], "the cache has room");
+        assert_eq!(Recording::new().findings(&DETECTOR), []);
+    }
+
+    #[test]
+    fn a_login_alone_tells_what_was_read_more_than_once() {
+        let mut recording = Recording::new();
+        let read = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{read} time (usecs)"), 500_000.0);
+        recording.rising(&format!("{read} count"), 500.0);
+        recording.rising("wiredTiger.block-manager.bytes read", GIB as f64 / 20.0);
+        recording.examined().collections.push(CollectionFacts {
+            namespace: "shop.orders".into(),
+            storage_bytes: GIB,
+            data_bytes: 3 * GIB,
+            ..CollectionFacts::default()
+        });
+        let found = recording.findings(&DETECTOR);
+        // 3 GiB were read of 1 GiB.
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!((saved / 1200.0 - 1.0).abs() < 0.01, "{saved}");
+        assert_eq!(found[0].confidence, "low");
+        recording.examined().collections_left_out = 1;
+        assert_eq!(recording.findings(&DETECTOR), [], "there may be more data");
+    }
+}

@@ -1,0 +1,322 @@
+//! `checkpoint.long`: checkpoints take long, and journal, reads or operations suffer meanwhile.
+//!
+//! What they cost is what waited longer than it does between them: syncs of the journal and reads in the
+//! trace, or operations by the server's own latencies, whichever is more. Other findings leave waiting
+//! during long checkpoints to this one.
+
+use seekscope_run::Finding;
+use seekscope_run::units::format_bytes;
+use seekscope_stats::Quantiles;
+
+use super::{Detector, confidence, engine_option, saved_per_hour};
+use crate::answers::{CheckpointAnswer, split_by_checkpoints};
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
+use crate::wording::{duration, percent};
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["checkpoint.long"],
+    detect,
+};
+
+/// s. Shorter ones are over before anybody asks.
+const LONG_S: f64 = 2.0;
+/// … unless they run a tenth of the time.
+const SHARE_MIN: f64 = 0.1;
+/// What suffers takes this many times as long.
+const SUFFERS: f64 = 1.5;
+/// Calls on either side; fewer say nothing.
+const CALLS_MIN: u64 = 10;
+
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    let Some(found) = answers.checkpoints.as_ref() else {
+        return Vec::new();
+    };
+    let Some(harm) = harm(evidence, answers) else {
+        return Vec::new();
+    };
+    vec![finding(evidence, found, &harm)]
+}
+
+/// Do checkpoints take long, and does anything suffer? Then their time is theirs to explain.
+pub(super) fn is_harmful(evidence: &Evidence<'_>, answers: &Answers) -> bool {
+    harm(evidence, answers).is_some()
+}
+
+/// What checkpoints cost.
+struct Harm {
+    saved_s_per_hour: f64,
+    sentences: Vec<String>,
+}
+
+fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
+    let found = answers.checkpoints.as_ref()?;
+    let seconds = evidence.observed_s()?;
+    if found.longest_s < LONG_S && found.total_s() < SHARE_MIN * seconds {
+        return None;
+    }
+    let suffering = [
+        journal(evidence, found),
+        reads(evidence),
+        operations(evidence, found),
+    ];
+    let [journal, reads, operations] = suffering.map(Option::unwrap_or_default);
+    // Operations wait for the journal and for reads: the same time, seen from above.
+    let extra_s = (journal.extra_s + reads.extra_s).max(operations.extra_s);
+    let saved_s_per_hour = extra_s / seconds * 3600.0;
+    (saved_s_per_hour >= NOTICEABLE_S_PER_HOUR).then(|| Harm {
+        saved_s_per_hour,
+        sentences: [journal, reads, operations]
+            .into_iter()
+            .filter_map(|suffering| suffering.sentence)
+            .collect(),
+    })
+}
+
+/// Something that takes longer while checkpoints run.
+#[derive(Default)]
+struct Suffering {
+    extra_s: f64,
+    sentence: Option<String>,
+}
+
+fn journal(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffering> {
+    let during = &evidence.device_use?.journal_during_ns;
+    let mut otherwise = evidence.device_use?.journal_otherwise_ns;
+    if otherwise.count < CALLS_MIN {
+        // Checkpoints without a pause: what the disk does alone.
+        let (model, _) = evidence.model()?;
+        let sync = model.sync.iter().find(|point| point.writers == 1)?;
+        otherwise = Quantiles {
+            count: CALLS_MIN,
+            mean: sync.latency.p50_ns,
+            p99: sync.latency.p99_ns,
+            ..Quantiles::default()
+        };
+    }
+    let longest = found
+        .checkpoints
+        .iter()
+        .map(|c| c.longest_journal_sync_ns)
+        .max()
+        .unwrap_or(0);
+    suffering("syncs of the journal", during, &otherwise, longest)
+}
+
+fn reads(evidence: &Evidence<'_>) -> Option<Suffering> {
+    let found = evidence.device_use?;
+    let longest = found
+        .checkpoints
+        .iter()
+        .map(|c| c.longest_read_ns)
+        .max()
+        .unwrap_or(0);
+    suffering(
+        "reads of application threads",
+        &found.reads_during_ns,
+        &found.reads_otherwise_ns,
+        longest,
+    )
+}
+
+fn suffering(
+    what: &str,
+    during: &Quantiles,
+    otherwise: &Quantiles,
+    longest_ns: u64,
+) -> Option<Suffering> {
+    if during.count < CALLS_MIN || otherwise.count < CALLS_MIN {
+        return None;
+    }
+    let (slow_ns, usual_ns) = (during.mean as f64, otherwise.mean as f64);
+    (slow_ns >= SUFFERS * usual_ns).then(|| Suffering {
+        extra_s: (slow_ns - usual_ns) / 1e9 * during.count as f64,
+        sentence: Some(format!(
+            "Meanwhile {} {what} took {} on average, otherwise {}; the longest {} (trace).",
+            during.count,
+            duration(slow_ns / 1e9),
+            duration(usual_ns / 1e9),
+            duration(longest_ns as f64 / 1e9)
+        )),
+    })
+}
+
+/// By the server's own latencies of operations.
+fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffering> {
+    let (us_during, us_otherwise) = split_by_checkpoints(
+        evidence,
+        found,
+        &["opLatencies.reads.latency", "opLatencies.writes.latency"],
+    )?;
+    let (during, otherwise) = split_by_checkpoints(
+        evidence,
+        found,
+        &["opLatencies.reads.ops", "opLatencies.writes.ops"],
+    )?;
+    if during.sum < CALLS_MIN as f64 || otherwise.sum < CALLS_MIN as f64 {
+        return None;
+    }
+    let (slow_us, usual_us) = (us_during.sum / during.sum, us_otherwise.sum / otherwise.sum);
+    (slow_us >= SUFFERS * usual_us).then(|| Suffering {
+        extra_s: (slow_us - usual_us) / 1e6 * during.sum,
+        sentence: Some(format!(
+            "Operations took {} on average while one ran, otherwise {} ({:.0} operations, serverStatus).",
+            duration(slow_us / 1e6),
+            duration(usual_us / 1e6),
+            during.sum
+        )),
+    })
+}
+
+fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Finding {
+    let count = found.checkpoints.len();
+    let mut sentences = vec![format!(
+        "{count} checkpoint{} ran {} of {}; the longest took {} ({}).",
+        if count == 1 { "" } else { "s" },
+        duration(found.total_s()),
+        duration(evidence.observed_s().unwrap_or(0.0)),
+        duration(found.longest_s),
+        found.source
+    )];
+    let written: u64 = found.checkpoints.iter().map(|c| c.written_bytes).sum();
+    let synced_ns: u64 = found.checkpoints.iter().map(|c| c.sync_ns).sum();
+    if written > 0 {
+        sentences.push(format!(
+            "They wrote {} and spent {} in syncs (trace).",
+            format_bytes(written),
+            duration(synced_ns as f64 / 1e9)
+        ));
+    }
+    sentences.extend(harm.sentences.iter().cloned());
+    if let Some(ratio) = found.throughput_ratio.filter(|ratio| *ratio < 1.0) {
+        sentences.push(format!(
+            "Operations per second fell to {} of what they are otherwise (serverStatus).",
+            percent(ratio)
+        ));
+    }
+    let command = match &found.dirty_limit {
+        Some(limit) => {
+            sentences.push(format!(
+                "No more than {} dirty, {:.1} % of the cache, keeps them below {}: {}.",
+                format_bytes(limit.bytes),
+                limit.percent_of_cache,
+                duration(limit.checkpoint_s),
+                limit.basis
+            ));
+            engine_option(evidence, &limit.setting)
+        }
+        None => engine_option(evidence, "eviction_dirty_target=2,eviction_dirty_trigger=5"),
+    };
+    let saved = harm.saved_s_per_hour;
+    Finding {
+        id: "checkpoint.long".into(),
+        title: format!(
+            "Checkpoints take up to {} and hold up the rest: {} of waiting per hour",
+            duration(found.longest_s),
+            duration(saved)
+        ),
+        evidence: sentences,
+        gain: Some(saved_per_hour(saved, saved * 0.3, saved)),
+        saves_s_per_hour: Some(saved),
+        confidence: confidence(evidence),
+        risk: "Less may be dirty, so pages that change often are written more often: more bytes in all, \
+               in smaller portions. Set it back if throughput falls."
+            .into(),
+        command,
+        ..Finding::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::FileRole;
+
+    use super::*;
+    use crate::testing::{Call, Recording};
+
+    /// A checkpoint from second 20 to `until_s`; the journal syncs twenty times a second.
+    fn recorded(until_s: u32, slow_s: f64) -> Recording {
+        let mut recording = Recording::new();
+        let table = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
+        let log = recording.file("journal/WiredTigerLog.1", FileRole::Journal, None);
+        let checkpoint = recording.thread("WTCheck.tThread");
+        let journal = recording.thread("WTJourn.Flusher");
+        for second in 20..until_s {
+            recording.write(Call {
+                tid: checkpoint,
+                file_id: table,
+                at_s: f64::from(second),
+                offset: 0,
+                bytes: 1 << 20,
+                latency_s: 0.9,
+            });
+        }
+        for i in 0..1200 {
+            let at_s = f64::from(i) / 20.0;
+            let slow = (20.0..f64::from(until_s)).contains(&at_s);
+            recording.sync(Call {
+                tid: journal,
+                file_id: log,
+                at_s,
+                offset: 0,
+                bytes: 0,
+                latency_s: if slow { slow_s } else { 0.002 },
+            });
+        }
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let found = recorded(35, 0.04).findings(&DETECTOR);
+        // 300 syncs that took 38 ms longer each.
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!(
+            (saved / (300.0 * 0.038 * 60.0) - 1.0).abs() < 0.05,
+            "{saved}"
+        );
+        assert_eq!(
+            found[0].title,
+            "Checkpoints take up to 14.9 s and hold up the rest: 11 min of waiting per hour"
+        );
+    }
+
+    #[test]
+    fn operations_tell_without_a_trace() {
+        let mut recording = Recording::new();
+        let status = |recording: &mut Recording, name: &str, value: fn(f64) -> f64| {
+            recording.values("serverStatus", name, value);
+        };
+        status(
+            &mut recording,
+            "wiredTiger.transaction.transaction checkpoint generation",
+            |s| {
+                if s < 40.0 { 7.0 } else { 8.0 }
+            },
+        );
+        status(
+            &mut recording,
+            "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
+            |s| if s < 40.0 { 100.0 } else { 20_000.0 },
+        );
+        status(&mut recording, "opLatencies.writes.ops", |s| s * 100.0);
+        // 1 ms each; 5 ms from second 20 to 40.
+        status(&mut recording, "opLatencies.writes.latency", |s| {
+            s * 100_000.0 + (s - 20.0).clamp(0.0, 20.0) * 400_000.0
+        });
+        let found = recording.findings(&DETECTOR);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!((saved / (20.0 * 0.4 * 60.0) - 1.0).abs() < 0.1, "{saved}");
+    }
+
+    #[test]
+    fn healthy() {
+        assert_eq!(
+            recorded(35, 0.002).findings(&DETECTOR),
+            [],
+            "nobody suffers"
+        );
+        assert_eq!(recorded(21, 0.04).findings(&DETECTOR), [], "it is short");
+        assert_eq!(Recording::new().findings(&DETECTOR), []);
+    }
+}

@@ -1,0 +1,168 @@
+//! `disk.saturated`: the load is near what the disk can do, and requests queue.
+//!
+//! A full disk is the effect of what fills it: what order, cache or a limit would save is theirs; see
+//! `ranking.rs`.
+
+use seekscope_run::Finding;
+use seekscope_run::units::format_bytes;
+
+use super::{Detector, EVENTS_MIN, confidence, disk_limited, saved_per_hour};
+use crate::answers::DeviceUser;
+use crate::evidence::ability;
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
+use crate::wording::{duration, percent, shell_quoted, whole};
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["disk.saturated"],
+    detect,
+};
+
+/// From this share of the ability on queues grow without bound when arrivals are irregular.
+const SATURATED: f64 = 0.8;
+/// Requests take this many times as long as alone.
+const QUEUED: f64 = 1.5;
+/// Users that are named.
+const NAMED: usize = 3;
+
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    let found = if disk_limited::is_limited(evidence, answers) {
+        None
+    } else {
+        judge(evidence, answers)
+    };
+    found.into_iter().collect()
+}
+
+fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
+    let load = answers.device_load.as_ref()?;
+    let (utilisation, able) = (load.utilisation?, load.able_requests_per_s?);
+    let requests_per_s = load.reads_per_s + load.writes_per_s;
+    if utilisation < SATURATED || requests_per_s * evidence.observed_s()? < EVENTS_MIN {
+        return None;
+    }
+    let (model, _) = evidence.model()?;
+    let alone_ns = ability::latency_ns(model, load.request_bytes(), 1.0)?;
+    let waiting = evidence.read_waiting()?;
+    let queued_ns = waiting.mean_ns.max(load.read_ns.unwrap_or(0.0));
+    let saved = waiting.s_per_s * 3600.0 * (1.0 - alone_ns / queued_ns.max(alone_ns));
+    if queued_ns < QUEUED * alone_ns || saved < NOTICEABLE_S_PER_HOUR {
+        return None;
+    }
+    let user = answers.device_users.first();
+    let by = user.map_or(String::new(), |user| {
+        format!(", mostly by {}", user.describe())
+    });
+    let mut sentences = vec![
+        format!(
+            "{requests_per_s:.0} requests per second of {} on average; able: {able:.0} of that size \
+             (diskstats, device model {}).",
+            format_bytes(whole(load.request_bytes())),
+            if load.ability_measured {
+                "measured"
+            } else {
+                "of a typical disk"
+            }
+        ),
+        format!(
+            "Reads took {} on average, alone {}; {:.1} requests were under way (diskstats).",
+            duration(queued_ns / 1e9),
+            duration(alone_ns / 1e9),
+            load.queue_depth
+        ),
+    ];
+    sentences.extend(answers.device_users.iter().take(NAMED).map(describe));
+    Some(Finding {
+        id: "disk.saturated".into(),
+        subject: evidence
+            .device()
+            .and_then(|d| d.disk.clone())
+            .unwrap_or_default(),
+        title: format!(
+            "The disk is at {} of what it can do{by}",
+            percent(utilisation)
+        ),
+        evidence: sentences,
+        gain: Some(saved_per_hour(saved, saved * 0.5, waiting.s_per_s * 3600.0)),
+        saves_s_per_hour: Some(saved),
+        confidence: confidence(evidence),
+        risk: "A faster disk costs money; first see whether the work that fills it need be done."
+            .into(),
+        command: match evidence.device() {
+            Some(device) => format!("seekscope disk {}", shell_quoted(&device.path)),
+            None => String::new(),
+        },
+    })
+}
+
+fn describe(user: &DeviceUser) -> String {
+    let pattern = user.pattern.map_or("unknown", |pattern| pattern.name());
+    format!(
+        "{}: {:.2} s of waiting per second, {} per second, {pattern} (trace).",
+        user.describe(),
+        user.waiting_s_per_s,
+        format_bytes(whole(user.device_bytes_per_s))
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::FileRole;
+
+    use super::*;
+    use crate::testing::{Call, Recording, flash, shuffled};
+
+    /// `per_s` reads of 4 KiB; the disk does 320 of them at most.
+    fn reading(per_s: u32, latency_s: f64) -> Recording {
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
+        let tid = recording.thread("conn1");
+        for (i, place) in shuffled(per_s * 60).into_iter().enumerate() {
+            recording.miss(Call {
+                tid,
+                file_id,
+                at_s: i as f64 / f64::from(per_s),
+                offset: u64::from(place) * 4096,
+                bytes: 4096,
+                latency_s,
+            });
+        }
+        let per_s = f64::from(per_s);
+        for (name, rate) in [
+            ("reads", per_s),
+            ("writes", 0.0),
+            ("read_bytes", per_s * 4096.0),
+            ("write_bytes", 0.0),
+            ("read_ms", per_s * latency_s * 1000.0),
+            ("queue_ms", per_s * latency_s * 1000.0),
+        ] {
+            recording.values("diskstats", name, |s| s * rate);
+        }
+        recording.ability(flash(0.1));
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let found = reading(300, 0.4).findings(&DETECTOR);
+        let title = "The disk is at 94 % of what it can do, mostly by reads of shop.orders by \
+                     application threads";
+        assert_eq!(found[0].title, title);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!(
+            (saved / (300.0 * 0.3 * 3600.0) - 1.0).abs() < 0.01,
+            "{saved}"
+        );
+    }
+
+    #[test]
+    fn healthy() {
+        assert_eq!(
+            reading(50, 0.1).findings(&DETECTOR),
+            [],
+            "a sixth of its ability"
+        );
+        assert_eq!(reading(300, 0.1).findings(&DETECTOR), [], "nothing queues");
+        assert_eq!(Recording::new().findings(&DETECTOR), []);
+    }
+}

@@ -1,0 +1,93 @@
+//! Illnesses of the disk, of what is asked of it, and of what should spare it: order, cache, checkpoints,
+//! read-ahead.
+//!
+//! Savings are of waiting that was seen. Several findings may explain the same waiting; who may claim it
+//! is settled where findings are ranked (`ranking.rs`).
+
+mod application_eviction;
+mod cache_too_small;
+mod checkpoint;
+#[cfg(test)]
+mod conditions;
+mod cpu;
+mod dirty_limit;
+mod disk_limited;
+mod disk_saturated;
+mod disk_slow;
+mod journal;
+mod key_order;
+mod not_the_problem;
+mod random_inserts;
+mod read_ahead;
+mod scattered_series;
+
+use seekscope_run::Gain;
+
+use super::Detector;
+use crate::Evidence;
+use crate::ranking::PER_HOUR;
+use crate::wording::mongosh;
+
+/// All of this room.
+pub(super) const DETECTORS: &[Detector] = &[
+    key_order::DETECTOR,
+    cache_too_small::DETECTOR,
+    checkpoint::DETECTOR,
+    disk_limited::DETECTOR,
+    disk_slow::DETECTOR,
+    disk_saturated::DETECTOR,
+    journal::DETECTOR,
+    application_eviction::DETECTOR,
+    dirty_limit::DETECTOR,
+    read_ahead::DETECTOR,
+    random_inserts::DETECTOR,
+    scattered_series::DETECTOR,
+    cpu::DETECTOR,
+    not_the_problem::DETECTOR,
+];
+
+/// Reads or requests; fewer are a handful, from which nothing is concluded.
+const EVENTS_MIN: f64 = 100.0;
+
+/// Waiting saved at the load that was seen, s per hour.
+fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
+    Gain {
+        value,
+        low: low.min(value).max(0.0),
+        high: high.max(value),
+        unit: PER_HOUR.into(),
+    }
+}
+
+/// "high" where the trace is whole and the disk's ability was measured; "medium" with one of the two.
+fn confidence(evidence: &Evidence<'_>) -> String {
+    let phase = evidence.document.phases.first();
+    let facts = phase.and_then(|phase| phase.trace.as_ref());
+    let whole = facts.is_some_and(|facts| !facts.truncated && facts.lost * 100 <= facts.seen);
+    let traced = whole && evidence.trace.is_some_and(|trace| trace.events > 0);
+    let measured = evidence.model().is_some_and(|(_, measured)| measured);
+    match (traced, measured) {
+        (true, true) => "high",
+        (false, false) => "low",
+        _ => "medium",
+    }
+    .into()
+}
+
+/// A change of the storage engine's options in the running server, where that is MongoDB; the tuner, which
+/// knows other servers' ways, elsewhere.
+fn engine_option(evidence: &Evidence<'_>, option: &str) -> String {
+    let is_mongod = evidence
+        .examined()
+        .is_some_and(|m| m.target.product.contains("mongod"));
+    if !is_mongod {
+        return format!(
+            "seekscope tune init {}",
+            crate::wording::shell_quoted(evidence.uri())
+        );
+    }
+    let script = format!(
+        "db.adminCommand({{setParameter: 1, wiredTigerEngineRuntimeConfig: \"{option}\"}})"
+    );
+    mongosh(evidence.uri(), &script)
+}

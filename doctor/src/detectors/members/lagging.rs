@@ -1,0 +1,104 @@
+//! `member.lagging`: a secondary is behind its primary.
+
+use seekscope_run::{Finding, MemberRecord};
+
+use super::Detector;
+use crate::answers::MemberAnswer;
+use crate::wording::{duration, mongosh};
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["member.lagging"],
+    detect,
+};
+
+/// The primary's flow control begins to hold writes back at this lag (`flowControlTargetLagSeconds`, 10).
+const LAG_S_MIN: f64 = 10.0;
+
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    let members = evidence.examination().map_or(&[][..], |e| &e.members);
+    let lagging = members.iter().filter_map(|member| {
+        let lag_s = member
+            .lag_s
+            .filter(|lag_s| *lag_s >= LAG_S_MIN && lag_s.is_finite())?;
+        Some((member, lag_s))
+    });
+    lagging
+        .map(|(member, lag_s)| finding(evidence, answers, member, lag_s))
+        .collect()
+}
+
+fn finding(
+    evidence: &Evidence<'_>,
+    answers: &Answers,
+    member: &MemberRecord,
+    lag_s: f64,
+) -> Finding {
+    let lag = duration(lag_s);
+    let mut sentences = vec![format!(
+        "It was {lag} behind the primary (replSetGetStatus)."
+    )];
+    let answer = answers
+        .members
+        .iter()
+        .find(|answer| answer.name == member.name);
+    sentences.extend(answer.and_then(disk_figures));
+    if let Some(window_s) = member
+        .oplog
+        .map(|oplog| oplog.window_s)
+        .filter(|s| *s > 0.0)
+    {
+        sentences.push(format!("Its oplog reaches back {}.", duration(window_s)));
+    }
+    Finding {
+        id: "member.lagging".into(),
+        subject: member.name.clone(),
+        title: format!("{} is {lag} behind the primary", member.name),
+        evidence: sentences,
+        confidence: "medium".into(),
+        risk: "From 10 s on the primary holds writes back (flow control); beyond the oplog's window the \
+               member has to be synced anew."
+            .into(),
+        command: mongosh(evidence.uri(), "rs.printSecondaryReplicationInfo()"),
+        ..Finding::default()
+    }
+}
+
+/// What its disk did meanwhile.
+fn disk_figures(answer: &MemberAnswer) -> Option<String> {
+    const OF_DISKS: [&str; 3] = [
+        "page read from disk",
+        "page written to disk",
+        "journal sync",
+    ];
+    let figures = answer.figures.iter().filter_map(|(name, value)| {
+        let is_of_disk = OF_DISKS.iter().any(|begin| name.starts_with(begin));
+        Some(format!("{name} {:.1}", (*value).filter(|_| is_of_disk)?))
+    });
+    let texts: Vec<String> = figures.collect();
+    (!texts.is_empty()).then(|| format!("Meanwhile: {} (serverStatus).", texts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Recording;
+
+    fn with_lag(lag_s: Option<f64>) -> Recording {
+        let mut recording = Recording::new();
+        recording.examined().lag_s = lag_s;
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let found = with_lag(Some(95.0)).findings(&DETECTOR);
+        assert_eq!(found[0].title, "db1:27017 is 95.0 s behind the primary");
+    }
+
+    #[test]
+    fn healthy() {
+        assert_eq!(with_lag(None).findings(&DETECTOR), []);
+        assert_eq!(with_lag(Some(2.0)).findings(&DETECTOR), []);
+    }
+}

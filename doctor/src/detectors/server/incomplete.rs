@@ -1,0 +1,112 @@
+//! `evidence.incomplete`: what was measured has gaps that could change what is concluded from it.
+
+use seekscope_run::units::format_count;
+use seekscope_run::{Finding, TraceFacts};
+
+use super::Detector;
+use crate::wording::percent;
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["evidence.incomplete"],
+    detect,
+};
+
+/// Of the events, lost: below this no share or sum changes by what could be read off it.
+const LOST_SHARE_MIN: f64 = 0.01;
+
+fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
+    let trace = evidence
+        .document
+        .phases
+        .first()
+        .and_then(|phase| phase.trace.as_ref());
+    let mut sentences: Vec<String> = trace.into_iter().flat_map(gaps).collect();
+    if let Some(examination) = evidence.examination() {
+        let early = examination
+            .cost
+            .as_ref()
+            .and_then(|cost| cost.ended_early.as_deref());
+        sentences.extend(early.map(|why| format!("The observation ended before its time: {why}.")));
+        let damaged = examination
+            .ftdc
+            .as_ref()
+            .map_or(0, |ftdc| ftdc.damaged_chunks);
+        if damaged > 0 {
+            sentences.push(format!(
+                "{damaged} chunks of the server's diagnostic files were damaged and left out (FTDC)."
+            ));
+        }
+    }
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: "evidence.incomplete".into(),
+        title: format!(
+            "What was measured is incomplete: {}",
+            sentences[0].trim_end_matches('.')
+        ),
+        evidence: sentences,
+        confidence: "high".into(),
+        risk: "Shares and sums of the other findings may be too low.".into(),
+        command: String::new(),
+        ..Finding::default()
+    }]
+}
+
+fn gaps(trace: &TraceFacts) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if trace.truncated {
+        sentences
+            .push("The trace was cut off before its end, and what it lost is not known.".into());
+    }
+    let lost_share = trace.lost as f64 / trace.seen.max(1) as f64;
+    if lost_share >= LOST_SHARE_MIN {
+        sentences.push(format!(
+            "{} of {} events were lost ({}; trace).",
+            format_count(trace.lost),
+            format_count(trace.seen),
+            percent(lost_share)
+        ));
+    }
+    if !trace.adds_up() {
+        sentences.push("The trace's counts do not add up.".into());
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Recording;
+
+    fn traced(seen: u64, lost: u64, truncated: bool) -> Recording {
+        let mut recording = Recording::new();
+        recording.document.phases[0].trace = Some(TraceFacts {
+            seen,
+            lost,
+            written: seen - lost,
+            truncated,
+            ..TraceFacts::default()
+        });
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let found = traced(1_000_000, 30_000, false).findings(&DETECTOR);
+        assert!(
+            found[0]
+                .title
+                .contains("30,000 of 1,000,000 events were lost (3.0 %")
+        );
+        assert_eq!(traced(10, 0, true).findings(&DETECTOR).len(), 1);
+    }
+
+    #[test]
+    fn healthy() {
+        assert_eq!(Recording::new().findings(&DETECTOR), []);
+        assert_eq!(traced(1_000_000, 5, false).findings(&DETECTOR), []);
+    }
+}

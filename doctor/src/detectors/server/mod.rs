@@ -1,0 +1,29 @@
+//! What is wrong in the server: its queues and plans, jobs under way, space, indexes and settings.
+
+mod collection_scan;
+mod incomplete;
+mod nearly_full;
+mod oplog;
+mod reusable_space;
+mod running_jobs;
+mod settings;
+mod tickets;
+mod tuning;
+mod unused_index;
+mod warnings;
+
+use super::Detector;
+
+pub(super) const DETECTORS: &[Detector] = &[
+    tickets::DETECTOR,
+    collection_scan::DETECTOR,
+    running_jobs::DETECTOR,
+    reusable_space::DETECTOR,
+    nearly_full::DETECTOR,
+    oplog::DETECTOR,
+    unused_index::DETECTOR,
+    tuning::DETECTOR,
+    settings::DETECTOR,
+    warnings::DETECTOR,
+    incomplete::DETECTOR,
+];

@@ -1,0 +1,153 @@
+//! `index-build.running` and `resync.running`: work that passes, how far it is and how long it will take.
+
+use seekscope_run::{Finding, OperationSeen};
+
+use super::Detector;
+use crate::wording::{duration, mongosh, percent};
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["index-build.running", "resync.running"],
+    detect,
+};
+
+/// A rate needs some time and some progress to be one.
+const RUNNING_S_MIN: f64 = 5.0;
+const DONE_SHARE_MIN: f64 = 0.01;
+/// What is over in a moment is no finding.
+const LOOKS_MIN: u32 = 2;
+
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+    let operations = evidence.examined().map_or(&[][..], |m| &m.operations);
+    let running = operations
+        .iter()
+        .filter(|operation| operation.looks >= LOOKS_MIN);
+    running
+        .filter_map(|operation| {
+            let (id, what, job) = kind_of(operation)?;
+            Some(finding(evidence, answers, operation, (id, what, job)))
+        })
+        .collect()
+}
+
+fn kind_of(operation: &OperationSeen) -> Option<(&'static str, &'static str, &'static str)> {
+    let kind = operation.kind.to_ascii_lowercase();
+    if kind.contains("index build") {
+        Some(("index-build.running", "An index build", "index build"))
+    } else if kind.contains("initial sync") {
+        Some(("resync.running", "An initial sync", "resync"))
+    } else {
+        None
+    }
+}
+
+fn finding(
+    evidence: &Evidence<'_>,
+    answers: &Answers,
+    operation: &OperationSeen,
+    (id, what, job): (&str, &str, &str),
+) -> Finding {
+    let on = operation.namespace.as_deref().unwrap_or("*");
+    let running_s = operation.running_us as f64 / 1e6;
+    let mut sentences = vec![format!(
+        "It was running in {} looks, for {} (currentOp).",
+        operation.looks,
+        duration(running_s)
+    )];
+    let remaining = remaining(operation, running_s);
+    let state = match &remaining {
+        Some((done, remaining_s)) => {
+            sentences.push(format!(
+                "{} are done; at the rate so far the rest of this phase takes {} (currentOp).",
+                percent(*done),
+                duration(*remaining_s)
+            ));
+            format!(
+                ": {} done, about {} to go",
+                percent(*done),
+                duration(*remaining_s)
+            )
+        }
+        None => format!(" for {}", duration(running_s)),
+    };
+    let mut durations = answers.durations.iter();
+    if let Some(predicted) = durations.find(|d| d.job == job && d.namespace == on) {
+        sentences.push(format!(
+            "Alone on this disk it would take {} to {} ({}).",
+            duration(predicted.low_s),
+            duration(predicted.high_s),
+            predicted.basis
+        ));
+    }
+    Finding {
+        id: id.into(),
+        subject: on.into(),
+        title: format!(
+            "{what} is running{}{state}",
+            operation
+                .namespace
+                .as_deref()
+                .map_or(String::new(), |namespace| format!(" on {namespace}"))
+        ),
+        evidence: sentences,
+        confidence: if remaining.is_some() { "medium" } else { "low" }.into(),
+        risk: "To end it loses what it has done; it is mostly better to wait.".into(),
+        command: mongosh(
+            evidence.uri(),
+            "db.currentOp(true).inprog.filter(o => o.progress)",
+        ),
+        ..Finding::default()
+    }
+}
+
+/// Share done, and seconds to go.
+fn remaining(operation: &OperationSeen, running_s: f64) -> Option<(f64, f64)> {
+    let (done, total) = operation
+        .progress
+        .filter(|(done, total)| *total > 0 && done <= total)?;
+    let done = done as f64 / total as f64;
+    (running_s >= RUNNING_S_MIN && done >= DONE_SHARE_MIN)
+        .then(|| (done, running_s / done - running_s))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Recording;
+
+    fn build(progress: (u64, u64)) -> OperationSeen {
+        OperationSeen {
+            kind: "index build".into(),
+            namespace: Some("shop.orders".into()),
+            running_us: 600_000_000,
+            looks: 50,
+            progress: Some(progress),
+            ..OperationSeen::default()
+        }
+    }
+
+    #[test]
+    fn ill() {
+        let mut recording = Recording::new();
+        let mut sync = build((1, 0));
+        sync.kind = "initial sync".into();
+        sync.namespace = None;
+        recording.examined().operations = vec![build((250, 1000)), sync];
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(
+            found[0].title,
+            "An index build is running on shop.orders: 25 % done, about 30 min to go"
+        );
+        assert_eq!(found[1].title, "An initial sync is running for 10 min");
+    }
+
+    #[test]
+    fn healthy() {
+        let mut recording = Recording::new();
+        assert_eq!(recording.findings(&DETECTOR), []);
+        let mut find = build((1, 2));
+        find.kind = "command find".into();
+        recording.examined().operations = vec![find];
+        assert_eq!(recording.findings(&DETECTOR), []);
+    }
+}

@@ -1,0 +1,140 @@
+//! `server.old-settings`: options and versions that newer releases no longer have or advise against.
+
+use seekscope_run::{Finding, MemberRecord};
+
+use super::Detector;
+use crate::answers::mongod_version;
+use crate::wording::mongosh;
+use crate::{Answers, Evidence};
+
+pub(super) const DETECTOR: Detector = Detector {
+    ids: &["server.old-settings"],
+    detect,
+};
+
+/// Releases before this one get no fixes any more (MongoDB's lifecycle schedules: 4.2 ended in April 2023).
+const SUPPORTED_FROM: u32 = 5;
+
+/// An option with a value that hurts, and why.
+struct OldOption {
+    name: &'static str,
+    hurts: fn(&str) -> bool,
+    why: &'static str,
+}
+
+const OLD_OPTIONS: [OldOption; 4] = [
+    OldOption {
+        name: "storage.engine",
+        hurts: |value| value == "mmapv1",
+        why: "it locks whole collections and leaves reading and writing to the page cache; removed in 4.2",
+    },
+    OldOption {
+        name: "storage.journal.enabled",
+        hurts: |value| value == "false",
+        why: "a crash loses up to a minute of writes; not possible for replica sets since 4.0",
+    },
+    OldOption {
+        name: "storage.syncPeriodSecs",
+        hurts: |value| value.parse::<f64>().is_ok_and(|s| s == 0.0 || s > 300.0),
+        why: "data collects between checkpoints, so each is long, and at 0 there are none at all",
+    },
+    OldOption {
+        name: "storage.journal.commitIntervalMs",
+        hurts: |value| value.parse::<f64>().is_ok_and(|ms| ms < 10.0),
+        why: "the journal is synced far more often than writes ask for",
+    },
+];
+
+fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
+    let Some(member) = evidence.examined() else {
+        return Vec::new();
+    };
+    let mut sentences: Vec<String> = OLD_OPTIONS
+        .iter()
+        .filter_map(|option| {
+            let value = member
+                .option(option.name)
+                .filter(|value| (option.hurts)(value))?;
+            Some(format!(
+                "{} is {value}: {} (getCmdLineOpts).",
+                option.name, option.why
+            ))
+        })
+        .collect();
+    sentences.extend(release(evidence, member));
+    sentences.extend(compatibility(evidence, member));
+    if sentences.is_empty() {
+        return Vec::new();
+    }
+    let title = match sentences.len() {
+        1 => "The server runs with a setting or version that is out of date".into(),
+        count => format!("The server runs with {count} settings or versions that are out of date"),
+    };
+    vec![Finding {
+        id: "server.old-settings".into(),
+        title,
+        evidence: sentences,
+        confidence: "medium".into(),
+        risk: "Options take effect after a restart: a secondary first. A higher compatibility version \
+               cannot be taken back everywhere."
+            .into(),
+        command: mongosh(evidence.uri(), "db.adminCommand({getCmdLineOpts: 1}).parsed"),
+        ..Finding::default()
+    }]
+}
+
+fn release(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
+    let version = mongod_version(evidence).filter(|version| *version < SUPPORTED_FROM)?;
+    Some(format!(
+        "MongoDB {} is of the {version} series, which gets no fixes any more (buildInfo).",
+        member.target.version
+    ))
+}
+
+fn compatibility(evidence: &Evidence<'_>, member: &MemberRecord) -> Option<String> {
+    mongod_version(evidence)?;
+    let has = member.compatibility_version.as_deref()?;
+    let release: Vec<&str> = member.target.version.split('.').take(2).collect();
+    let release = release.join(".");
+    (has != release).then(|| {
+        format!("The feature compatibility version is {has} on MongoDB {release} (getParameter).")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::NamedValue;
+
+    use super::*;
+    use crate::testing::Recording;
+
+    fn with_option(name: &str, value: &str) -> Recording {
+        let mut recording = Recording::new();
+        recording.examined().options.push(NamedValue {
+            name: name.into(),
+            value: value.into(),
+        });
+        recording
+    }
+
+    #[test]
+    fn ill() {
+        let mut recording = with_option("storage.journal.enabled", "false");
+        assert_eq!(recording.findings(&DETECTOR).len(), 1);
+        recording.examined().target.version = "4.2.2".into();
+        recording.examined().compatibility_version = Some("4.0".into());
+        let found = recording.findings(&DETECTOR);
+        assert_eq!(
+            found[0].title,
+            "The server runs with 3 settings or versions that are out of date"
+        );
+    }
+
+    #[test]
+    fn healthy() {
+        assert_eq!(Recording::new().findings(&DETECTOR), []);
+        let mut recording = with_option("storage.syncPeriodSecs", "60");
+        recording.examined().compatibility_version = Some("7.0".into());
+        assert_eq!(recording.findings(&DETECTOR), []);
+    }
+}

@@ -1,0 +1,170 @@
+//! Sampled counters and gauges, by source and name.
+
+use std::collections::HashMap;
+
+use seekscope_run::CounterSample;
+
+/// All of a run's counters.
+#[derive(Debug, Clone, Default)]
+pub struct Counters {
+    /// source → name → values.
+    series: HashMap<String, HashMap<String, Series>>,
+}
+
+/// The values of one counter or gauge, in the order of time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Series {
+    /// (CLOCK_MONOTONIC ns, value as read).
+    pub points: Vec<(u64, f64)>,
+}
+
+impl Counters {
+    /// Arranges them.
+    pub fn new(samples: impl IntoIterator<Item = CounterSample>) -> Self {
+        let mut counters = Self::default();
+        for sample in samples {
+            let names = counters.series.entry(sample.source).or_default();
+            let series = names.entry(sample.name).or_default();
+            series.points.push((sample.t_ns, sample.value));
+        }
+        for series in counters.series.values_mut().flat_map(HashMap::values_mut) {
+            series.points.sort_by_key(|(t_ns, _)| *t_ns);
+        }
+        counters
+    }
+
+    /// One of them, if it was sampled at all. Names are those of the source: for `serverStatus` the
+    /// path with dots ("wiredTiger.cache.bytes currently in the cache").
+    pub fn get(&self, source: &str, name: &str) -> Option<&Series> {
+        self.series.get(source)?.get(name)
+    }
+
+    /// The sources there are, in alphabetical order.
+    pub fn sources(&self) -> Vec<&str> {
+        let mut sources: Vec<&str> = self.series.keys().map(String::as_str).collect();
+        sources.sort_unstable();
+        sources
+    }
+
+    /// The series of a source whose names begin with `prefix`.
+    pub fn beginning<'a>(
+        &'a self,
+        source: &str,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a Series)> {
+        let names = self.series.get(source).into_iter().flatten();
+        names
+            .filter(move |(name, _)| name.starts_with(prefix))
+            .map(|(name, series)| (name.as_str(), series))
+    }
+}
+
+impl Series {
+    /// Length of time from the first to the last value, s.
+    pub fn span_s(&self) -> f64 {
+        match (self.points.first(), self.points.last()) {
+            (Some(first), Some(last)) => last.0.saturating_sub(first.0) as f64 / 1e9,
+            _ => 0.0,
+        }
+    }
+
+    /// How much a counter rose. A counter that fell began anew with its server: it counts from zero.
+    /// `None` with fewer than two values.
+    pub fn increase(&self) -> Option<f64> {
+        (self.points.len() >= 2).then(|| {
+            let steps = self.points.windows(2);
+            steps.map(|pair| rise(pair[0].1, pair[1].1)).sum()
+        })
+    }
+
+    /// [`Self::increase`] per second.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        let span_s = self.span_s();
+        (span_s > 0.0).then_some(())?;
+        Some(self.increase()? / span_s)
+    }
+
+    /// (middle of the step, ns; rise per second) of each step of a counter.
+    pub fn rates(&self) -> Vec<(u64, f64)> {
+        let steps = self.points.windows(2).filter(|pair| pair[1].0 > pair[0].0);
+        steps
+            .map(|pair| {
+                let (from, to) = (pair[0], pair[1]);
+                let seconds = (to.0 - from.0) as f64 / 1e9;
+                (from.0 + (to.0 - from.0) / 2, rise(from.1, to.1) / seconds)
+            })
+            .collect()
+    }
+
+    pub fn first(&self) -> Option<f64> {
+        self.points.first().map(|(_, value)| *value)
+    }
+
+    pub fn last(&self) -> Option<f64> {
+        self.points.last().map(|(_, value)| *value)
+    }
+
+    pub fn min(&self) -> Option<f64> {
+        self.values().reduce(f64::min)
+    }
+
+    pub fn max(&self) -> Option<f64> {
+        self.values().reduce(f64::max)
+    }
+
+    /// Of a gauge; values count alike.
+    pub fn mean(&self) -> Option<f64> {
+        let count = self.points.len();
+        (count > 0).then(|| self.values().sum::<f64>() / count as f64)
+    }
+
+    /// Share (0..=1) of the values for which `holds`; 0 without values.
+    pub fn share(&self, holds: impl Fn(f64) -> bool) -> f64 {
+        let count = self.points.len().max(1);
+        self.values().filter(|value| holds(*value)).count() as f64 / count as f64
+    }
+
+    fn values(&self) -> impl Iterator<Item = f64> + '_ {
+        self.points.iter().map(|(_, value)| *value)
+    }
+}
+
+fn rise(from: f64, to: f64) -> f64 {
+    if to >= from { to - from } else { to }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(values: &[(u64, f64)]) -> Counters {
+        Counters::new(values.iter().map(|&(s, value)| CounterSample {
+            t_ns: s * 1_000_000_000,
+            source: "diskstats".into(),
+            name: "reads".into(),
+            value,
+        }))
+    }
+
+    #[test]
+    fn a_restart_is_not_a_fall() {
+        let counters = counters(&[(3, 30.0), (1, 100.0), (2, 110.0), (5, 50.0)]);
+        let reads = counters.get("diskstats", "reads").unwrap();
+        assert_eq!(reads.increase(), Some(10.0 + 30.0 + 20.0));
+        assert_eq!(reads.rate_per_s(), Some(15.0));
+        let rates: Vec<f64> = reads.rates().into_iter().map(|(_, rate)| rate).collect();
+        assert_eq!(rates, [10.0, 30.0, 10.0]);
+        assert_eq!((reads.min(), reads.max()), (Some(30.0), Some(110.0)));
+        assert_eq!(reads.share(|v| v > 40.0), 0.75);
+        assert_eq!(counters.get("diskstats", "writes"), None);
+        assert_eq!(counters.beginning("diskstats", "re").count(), 1);
+    }
+
+    #[test]
+    fn one_value_has_no_rate() {
+        let counters = counters(&[(1, 5.0)]);
+        let reads = counters.get("diskstats", "reads").unwrap();
+        assert_eq!((reads.increase(), reads.rate_per_s()), (None, None));
+        assert_eq!(Series::default().mean(), None);
+    }
+}

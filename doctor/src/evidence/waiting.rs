@@ -1,0 +1,132 @@
+//! How long the server's threads waited for reads, and counters by any of their names.
+
+use seekscope_pattern::{FileTrace, LatencyByOutcome};
+
+use super::{Evidence, Series};
+
+/// Reads of the server that waited for the disk.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ReadWaiting {
+    pub(crate) reads_per_s: f64,
+    /// Time that threads waited, s per s: 1 is one thread all the time.
+    pub(crate) s_per_s: f64,
+    /// Of one read, ns.
+    pub(crate) mean_ns: f64,
+    /// "trace" or "serverStatus". The latter counts page-cache hits and decompression too.
+    pub(crate) source: &'static str,
+}
+
+/// Time that threads waited for pages to be read, µs, and pages.
+const READ_TIME: &str =
+    "wiredTiger.cache.application threads page read from disk to cache time (usecs)";
+const READ_COUNT: &str = "wiredTiger.cache.application threads page read from disk to cache count";
+
+/// Reads of this file that waited for the device: how many, and how long altogether, ns.
+pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
+    let by: &LatencyByOutcome = &file.latency_by_outcome;
+    [by.miss_ns, by.waited_ns, by.direct_ns]
+        .iter()
+        .fold((0, 0.0), |(count, ns), latency| {
+            let all_ns = latency.count as f64 * latency.mean as f64;
+            (count + latency.count, ns + all_ns)
+        })
+}
+
+impl<'a> Evidence<'a> {
+    /// A counter or gauge of the examined server's `serverStatus`, by the first of its names that it has
+    /// (they differ between releases).
+    pub(crate) fn status(&self, names: &[&str]) -> Option<&'a Series> {
+        let mut series = names
+            .iter()
+            .filter_map(|name| self.counters.get("serverStatus", name));
+        series.find(|series| !series.points.is_empty())
+    }
+
+    /// How fast one of the server's counters rose, per second.
+    pub(crate) fn status_rate(&self, names: &[&str]) -> Option<f64> {
+        self.status(names)?.rate_per_s()
+    }
+
+    /// How fast a counter of another source rose, per second.
+    pub(crate) fn rate(&self, source: &str, name: &str) -> Option<f64> {
+        self.counters.get(source, name)?.rate_per_s()
+    }
+
+    /// Length of what the trace covers, s.
+    pub(crate) fn traced_s(&self) -> Option<f64> {
+        let trace = self.trace.filter(|trace| trace.events > 0)?;
+        let span_s = trace.ended_ns.saturating_sub(trace.started_ns) as f64 / 1e9;
+        let seconds = self.observed_s().unwrap_or(span_s);
+        (seconds > 0.0).then_some(seconds)
+    }
+
+    /// From the trace, else from the server's counters; `None` without either.
+    pub(crate) fn read_waiting(&self) -> Option<ReadWaiting> {
+        self.traced_waiting().or_else(|| self.counted_waiting())
+    }
+
+    fn traced_waiting(&self) -> Option<ReadWaiting> {
+        let seconds = self.traced_s()?;
+        let files = self.trace?.files.iter().map(waited);
+        let (reads, ns) = files.fold((0, 0.0), |sum, file| (sum.0 + file.0, sum.1 + file.1));
+        Some(ReadWaiting {
+            reads_per_s: reads as f64 / seconds,
+            s_per_s: ns / 1e9 / seconds,
+            mean_ns: ns / reads.max(1) as f64,
+            source: "trace",
+        })
+    }
+
+    fn counted_waiting(&self) -> Option<ReadWaiting> {
+        let us_per_s = self.status_rate(&[READ_TIME])?;
+        let reads_per_s = self.status_rate(&[READ_COUNT])?;
+        Some(ReadWaiting {
+            reads_per_s,
+            s_per_s: us_per_s / 1e6,
+            mean_ns: if reads_per_s > 0.0 {
+                us_per_s * 1e3 / reads_per_s
+            } else {
+                0.0
+            },
+            source: "serverStatus",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Call, Recording};
+    use seekscope_run::FileRole;
+
+    #[test]
+    fn the_trace_is_believed_before_the_counters() {
+        let mut recording = Recording::new();
+        recording.rising(READ_TIME, 500_000.0);
+        recording.rising(READ_COUNT, 100.0);
+        let counted = recording
+            .examine(|evidence, _| evidence.read_waiting())
+            .unwrap();
+        assert_eq!((counted.source, counted.s_per_s), ("serverStatus", 0.5));
+        assert_eq!(counted.mean_ns, 5e6);
+        let file_id = recording.file("a.wt", FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        for second in 0..60 {
+            let call = Call {
+                tid,
+                file_id,
+                at_s: f64::from(second),
+                offset: 0,
+                bytes: 4096,
+                latency_s: 0.01,
+            };
+            recording.miss(call);
+            recording.hit(call);
+        }
+        let traced = recording
+            .examine(|evidence, _| evidence.read_waiting())
+            .unwrap();
+        assert_eq!((traced.source, traced.reads_per_s), ("trace", 1.0));
+        assert_eq!((traced.s_per_s, traced.mean_ns), (0.01, 1e7));
+    }
+}

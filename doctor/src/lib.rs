@@ -1,0 +1,46 @@
+//! From the records of a run to conclusions: why is this server slow on disk, how sure is that, what
+//! would help and how much.
+//!
+//! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is
+//! judged as where it was made. [`Evidence`] is what is known; each file of `detectors` looks in it for
+//! one illness and stays silent without it; `answers` are the tables behind the findings; [`rank`]
+//! puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
+//! an earlier run's predictions came true.
+
+pub mod answers;
+pub mod detectors;
+pub mod evidence;
+mod namespaces;
+pub mod ranking;
+pub mod since;
+#[cfg(test)]
+mod testing;
+pub mod thresholds;
+pub mod wording;
+
+use seekscope_run::Finding;
+use serde::{Deserialize, Serialize};
+
+pub use answers::Answers;
+pub use evidence::{Counters, Evidence};
+pub use ranking::rank;
+
+/// Everything concluded from a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Ranked: what to look at first comes first.
+    pub findings: Vec<Finding>,
+    pub answers: Answers,
+}
+
+/// Looks for everything.
+pub fn diagnose(evidence: &Evidence<'_>) -> Diagnosis {
+    let answers = Answers::of(evidence);
+    let found = detectors::all()
+        .flat_map(|detector| (detector.detect)(evidence, &answers))
+        .collect();
+    Diagnosis {
+        findings: rank(evidence, found),
+        answers,
+    }
+}

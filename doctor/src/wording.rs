@@ -1,0 +1,112 @@
+//! Numbers and commands as findings show them: lengths of time, shares, and text quoted for where it is
+//! pasted. Names of collections and members come from servers, so nothing goes into a command unquoted.
+
+use seekscope_run::units::format_ns;
+
+/// A length of time with the unit that people would use: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
+pub fn duration(seconds: f64) -> String {
+    if !seconds.is_finite() || seconds < 0.0 {
+        return "an unknown time".into();
+    }
+    match seconds {
+        s if s < 120.0 => format_ns(nanoseconds(s)),
+        s if s < 2.0 * 3600.0 => format!("{:.0} min", s / 60.0),
+        s if s < 48.0 * 3600.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
+fn nanoseconds(seconds: f64) -> u64 {
+    whole(seconds * 1e9)
+}
+
+/// A number of bytes, pages or calls that was reckoned; 0 for what is negative or no number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates"
+)]
+pub(crate) fn whole(value: f64) -> u64 {
+    value.max(0.0) as u64
+}
+
+/// A share (0..=1) as percent, with a digit more where it is small.
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent != 0.0 && percent.abs() < 10.0 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// One argument for a POSIX shell.
+pub fn shell_quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_string();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+/// A text as JavaScript writes it.
+pub fn javascript_text(text: &str) -> String {
+    let mut quoted = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => quoted.push_str(&format!("\\u{{{:x}}}", u32::from(c))),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// The collection of `database.collection` as an expression of mongosh.
+pub fn mongosh_collection(namespace: &str) -> String {
+    let (database, collection) = namespace.split_once('.').unwrap_or((namespace, ""));
+    format!(
+        "db.getSiblingDB({}).getCollection({})",
+        javascript_text(database),
+        javascript_text(collection)
+    )
+}
+
+/// A command line that has mongosh evaluate something.
+pub fn mongosh(uri: &str, script: &str) -> String {
+    format!(
+        "mongosh {} --eval {}",
+        shell_quoted(uri),
+        shell_quoted(script)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(duration(0.84), "840 ms");
+        assert_eq!(duration(31.6), "31.6 s");
+        assert_eq!(duration(720.0), "12 min");
+        assert_eq!(duration(3.4 * 3600.0), "3.4 h");
+        assert_eq!(duration(180_000.0), "2.1 days");
+        assert_eq!(duration(f64::NAN), "an unknown time");
+        assert_eq!(
+            (percent(0.031), percent(0.5)),
+            ("3.1 %".into(), "50 %".into())
+        );
+    }
+
+    #[test]
+    fn hostile_names_stay_names() {
+        assert_eq!(shell_quoted("mongodb://db1:27017/"), "mongodb://db1:27017/");
+        assert_eq!(shell_quoted("a'; rm -rf /"), r"'a'\''; rm -rf /'");
+        assert_eq!(
+            mongosh_collection("shop.a\"); db.dropDatabase(); (\"\n"),
+            r#"db.getSiblingDB("shop").getCollection("a\"); db.dropDatabase(); (\"\u{a}")"#
+        );
+    }
+}

@@ -1,0 +1,28 @@
+//! MongoDB's diagnostic files ("full time diagnostic data capture", FTDC), decoded from bytes; reads
+//! no files itself.
+//!
+//! A server writes one sample of `serverStatus` and the like each second into
+//! `dbPath/diagnostic.data/metrics.*`. Such a file is a row of BSON documents ([`entries()`]); those of
+//! type 1 hold a compressed [`Chunk`] of some hundred samples. Format: `src/mongo/db/ftdc/README.md` of
+//! the server's sources; where it contradicts itself (order of the two counts, length of a run of
+//! zeros), their `compressor.cpp`.
+//!
+//! All input is hostile: sizes, counts and nesting are bounded by constants that say why.
+
+mod chunk;
+mod entries;
+mod metrics;
+#[cfg(any(test, feature = "writing"))]
+pub mod writing;
+
+pub use chunk::{Chunk, Series};
+pub use entries::{Entries, Entry, entries};
+
+/// Why bytes are not what a server writes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FtdcError {
+    #[error("document at byte {at} is cut off or damaged; what comes after it cannot be found")]
+    Torn { at: usize },
+    #[error("damaged chunk: {why}")]
+    Damaged { why: &'static str },
+}
