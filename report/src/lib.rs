@@ -3,11 +3,13 @@
 //! Works from a run's records alone. Of traced phases it computes no statistic of its own beyond
 //! reading quantiles off for a curve: what is shown is what `pattern` and the findings say. Of disk
 //! runs ([`disk`]) it compares the steps with one another, and says what follows. Of benchmarks
-//! ([`mod@bench`]) it shows what their records say, and compares whole runs.
+//! ([`mod@bench`]) it shows what their records say, and compares whole runs. Of examinations ([`doctor`]) it
+//! shows the findings, and the answers that they rest on.
 
 pub mod bench;
 mod comparison;
 pub mod disk;
+pub mod doctor;
 mod escape;
 mod facts;
 pub mod html;

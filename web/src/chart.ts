@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { bytesAxis, latencyAxis, leafAxis, timeAxis } from "./axes";
+import { addButton } from "./controls";
 import { readBlob, type Figure, type FileFigures } from "./data";
 import {
   coarser,
@@ -239,20 +240,11 @@ export class Chart {
   }
 
   private addControls(holder: HTMLElement): void {
-    const head = this.root.querySelector(".chart-head")!;
+    const head = this.root.querySelector<HTMLElement>(".chart-head")!;
     head.append(this.status);
-    const button = (text: string, title: string, act: () => void) => {
-      const element = document.createElement("button");
-      element.type = "button";
-      element.textContent = text;
-      element.title = title;
-      element.setAttribute("aria-label", title);
-      element.addEventListener("click", act);
-      head.append(element);
-    };
-    button("+", "Zoom in", () => this.look(scaled(this.view, 0.5)));
-    button("−", "Zoom out", () => this.look(scaled(this.view, 2)));
-    button("Reset", "Reset zoom", () => this.reset());
+    addButton(head, "+", "Zoom in", () => this.look(scaled(this.view, 0.5)));
+    addButton(head, "−", "Zoom out", () => this.look(scaled(this.view, 2)));
+    addButton(head, "Reset", "Reset zoom", () => this.reset());
     holder.tabIndex = 0;
     holder.setAttribute("role", "group");
     holder.setAttribute("aria-label", "Figure; arrow keys move the zoomed part");

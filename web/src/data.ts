@@ -1,4 +1,4 @@
-// What the report carries for the script: see report/src/html/{charts,figures,points}.rs.
+// What the report carries for the script: see report/src/html/{charts,figures,points,tracks}.rs.
 
 export interface Axis {
   low: number;
@@ -92,11 +92,29 @@ export interface BarData {
   series: Line[];
 }
 
+/** A stretch of time in which something went on. */
+export interface Band {
+  from: number;
+  to: number;
+  label: string;
+}
+
+/** Figures that share an axis of seconds since the run began. */
+export interface TrackGroup {
+  id: string;
+  low: number;
+  high: number;
+  bands: Band[];
+  marks: Mark[];
+  tracks: LineData[];
+}
+
 export interface PageData {
   phases: PhaseFigures[];
   lines: LineData[];
   bars: BarData[];
   heats: HeatData[];
+  tracks: TrackGroup[];
 }
 
 export function readPageData(): PageData {

@@ -13,11 +13,10 @@ const KNEE_RADIUS = 7;
 export function lineChart(root: HTMLElement, data: LineData): Drawing {
   const [x, y] = [SCALES[data.x], SCALES[data.y]];
   const xs = data.xs.map(x.place);
-  const values = data.lines.map((line) => line.values.map((v) => (v === null ? null : y.place(v))));
-  const places = values.flat().filter((place) => place !== null);
+  const { values, lowest, highest } = valuePlaces(data);
   return smallPlot(root, {
     x: x.range(xs[0]!, xs[xs.length - 1]!),
-    y: y.range(least(places), most(places)),
+    y: y.range(lowest, highest),
     axes: [x.axis(), y.axis()],
     series: data.lines.map((line) => series(line, data)),
     data: [xs, ...values],
@@ -34,11 +33,19 @@ export function lineChart(root: HTMLElement, data: LineData): Drawing {
   });
 }
 
+/** Values as places on the axis, and the lowest and highest of them. */
+export function valuePlaces(data: LineData): { values: (number | null)[][]; lowest: number; highest: number } {
+  const y = SCALES[data.y];
+  const values = data.lines.map((line) => line.values.map((v) => (v === null ? null : y.place(v))));
+  const places = values.flat().filter((place) => place !== null);
+  return { values, lowest: least(places), highest: most(places) };
+}
+
 // Spreading a long series over the arguments of Math.min would overflow the stack.
 const least = (all: number[]) => all.reduce((a, b) => Math.min(a, b), Infinity);
 const most = (all: number[]) => all.reduce((a, b) => Math.max(a, b), -Infinity);
 
-function series(line: Line, data: LineData): uPlot.Series {
+export function series(line: Line, data: LineData): uPlot.Series {
   const colour = () => theme().lines[line.colour]!;
   const each = data.dots || data.xs.length <= POINTS_MAX;
   // A value between two gaps has no line to be seen by.
@@ -68,7 +75,7 @@ function marksNear({ marks, xs }: LineData, index: number): string[] {
 }
 
 /** Dashed lines across the figure, with what they stand for where there is room. */
-function drawMarks(plot: uPlot, marks: Mark[], place: (x: number) => number): void {
+export function drawMarks(plot: uPlot, marks: Mark[], place: (x: number) => number): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.font = `${10 * uPlot.pxRatio}px system-ui, sans-serif`;
@@ -83,6 +90,7 @@ function drawMarks(plot: uPlot, marks: Mark[], place: (x: number) => number): vo
     ctx.lineTo(left, bbox.top + bbox.height);
     ctx.stroke();
     const width = ctx.measureText(label).width;
+    if (label === "") continue;
     if (left < free || left + width > bbox.left + bbox.width) continue;
     ctx.fillText(label, left + 3 * uPlot.pxRatio, bbox.top + 10 * uPlot.pxRatio);
     free = left + width + 8 * uPlot.pxRatio;

@@ -5,17 +5,21 @@ import "uplot/dist/uPlot.min.css";
 import "./page.css";
 import { barChart } from "./bar_chart";
 import { Chart, type Kind } from "./chart";
+import { addCopyButtons } from "./controls";
 import { readPageData, type FileFigures, type PhaseFigures } from "./data";
 import { heatMap } from "./heat_map";
 import { lineChart } from "./line_chart";
 import { loadPoints, type Points } from "./points";
 import { onThemeChange } from "./theme";
+import { tracks } from "./tracks";
 
 async function start(): Promise<void> {
   const data = readPageData();
+  addCopyButtons();
   const drawings: { redraw(): void }[] = [];
   onThemeChange(() => drawings.forEach((drawing) => drawing.redraw()));
   for (const lines of data.lines) drawings.push(lineChart(figure(lines.id), lines));
+  for (const group of data.tracks) drawings.push(tracks(figure(group.id), group));
   for (const bars of data.bars) drawings.push(barChart(figure(bars.id), bars));
   for (const heat of data.heats) drawings.push(await heatMap(figure(heat.id), heat));
   const phases = document.querySelectorAll<HTMLElement>("article.phase");

@@ -23,7 +23,7 @@ const START_NS: u64 = 5_000_000_000_000;
 /// Everything that a layout run leaves behind.
 pub(crate) struct LayoutSample {
     pub(crate) document: RunDocument,
-    leaves: Vec<LeafRecord>,
+    pub(crate) leaves: Vec<LeafRecord>,
     strips: HashMap<u32, Vec<String>>,
 }
 

@@ -6,13 +6,16 @@
 //! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace,
 //! - `sample_report OUT.html [LEAVES] --layout [--named] [--hostile]`: a layout,
 //! - `sample_report OUT.html [SECONDS] --bench [--hostile]`: a benchmark,
+//! - `sample_report OUT.html [CALLS] --doctor [--hostile]`: an examination,
 //! - `sample_report OUT.html [RUNS] --tune [--interrupted | --hostile]`: a tuning session; interrupted after
 //!   so many runs.
 //!
-//! OUT.txt instead is what the terminal would show of a disk, a trace, a layout, a benchmark or a session.
+//! OUT.txt instead is what the terminal would show of a disk, a trace, a layout, a benchmark, a session or
+//! an examination.
 
 mod bench_sample;
 mod disk_sample;
+mod doctor_sample;
 mod layout_sample;
 mod synthetic;
 mod trace_sample;
@@ -33,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let flag = |name: &str| flags.iter().any(|flag| flag == name);
     let path = words
         .first()
-        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named] | --bench | --tune [--interrupted]] [--hostile]")?;
+        .ok_or("usage: sample_report OUT.html [NUMBER] [--disk [--job] | --trace | --layout [--named] | --bench | --doctor | --tune [--interrupted]] [--hostile]")?;
     let number = words.get(1).map(|number| number.parse()).transpose()?;
     let report = if flag("--disk") {
         let sample = if flag("--job") {
@@ -48,6 +51,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     } else if flag("--trace") {
         let sample = trace_sample::trace(number.unwrap_or(20_000), flag("--hostile"));
+        if path.ends_with(".txt") {
+            sample.terminal(WIDTH)
+        } else {
+            sample.html()?
+        }
+    } else if flag("--doctor") {
+        let sample = doctor_sample::examination(number.unwrap_or(20_000), flag("--hostile"));
         if path.ends_with(".txt") {
             sample.terminal(WIDTH)
         } else {

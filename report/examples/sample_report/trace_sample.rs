@@ -17,8 +17,8 @@ use seekscope_stats::SplitMix64;
 
 use crate::synthetic::HOSTILE_NAMES;
 
-const START_NS: u64 = 5_000_000_000_000;
-const DURATION_NS: u64 = 60_000_000_000;
+pub(crate) const START_NS: u64 = 5_000_000_000_000;
+pub(crate) const DURATION_NS: u64 = 60_000_000_000;
 const BLOCK_BYTES: u64 = 32_768;
 /// Blocks of the collection that is read at random; the first tenth is hot.
 const RANDOM_BLOCKS: u64 = 20_000;
@@ -44,7 +44,7 @@ pub(crate) struct TraceSample {
 }
 
 impl TraceSample {
-    fn analysis(&self) -> TraceAnalysis {
+    pub(crate) fn analysis(&self) -> TraceAnalysis {
         let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
         self.events.iter().for_each(|event| analyser.push(event));
         analyser.finish(&self.files, &self.threads)

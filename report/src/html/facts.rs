@@ -7,7 +7,8 @@ use seekscope_run::units::format_count;
 use crate::ReportInput;
 use crate::facts::{Fact, UNKNOWN, command_line, device_facts, host_facts, target_facts};
 
-const SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) AS bytes, \
+/// Calls by file and kind, for runs with a trace.
+pub(crate) const CALLS_SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) AS bytes, \
     quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
     USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
 
@@ -26,7 +27,7 @@ pub(super) fn section(input: &ReportInput<'_>) -> Markup {
             ("Disk under the data", document.device.as_ref().map(device_facts)),
             ("Server", document.target.as_ref().map(target_facts)),
         ]))
-        (again(document, &data, SQL))
+        (again(document, &data, CALLS_SQL))
     }
 }
 

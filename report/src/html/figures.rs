@@ -19,13 +19,13 @@ use crate::ReportInput;
 use crate::escape::{shortened, visible};
 
 pub(crate) use captions::{CaptionSource, latency_sentence, sample_sentence, shape_sentence};
-pub(crate) use collector::{Collector, TimeSpan, byte_axis, latency_axis, stride_of};
+pub(crate) use collector::{Collector, FigureLimits, TimeSpan, byte_axis, latency_axis};
 pub(crate) use leaves::LeafCollector;
 pub(crate) use markup::figures_of_files;
 pub(super) use markup::section;
 
 /// Files with a figure per phase; the table of files has the others.
-const FILES_PER_PHASE: usize = 12;
+const FILES_PER_PHASE: usize = FigureLimits::ALONE.files;
 const MENU_NAME_CHARS: usize = 70;
 const PAGE_BYTES: u64 = 4096;
 
@@ -92,7 +92,7 @@ pub(super) fn build(input: &ReportInput<'_>, blobs: &mut Blobs) -> Vec<PhaseFigu
         })
         .collect();
     let events: usize = sources.iter().flatten().map(|s| s.events.len()).sum();
-    let stride = stride_of(events);
+    let stride = FigureLimits::ALONE.stride(events as u64);
     let analyses = || sources.iter().flatten().map(|source| source.analysis);
     let shared = SharedAxes {
         // The same for the first picture of every phase, so that they can be compared.

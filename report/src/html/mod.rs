@@ -7,12 +7,14 @@ pub(crate) mod charts;
 mod comparison;
 pub(crate) mod facts;
 pub(crate) mod figures;
+pub(crate) mod findings;
 pub(crate) mod page;
 pub(crate) mod percentiles;
 pub(crate) mod points;
 mod summary;
 pub(crate) mod table;
 mod tables;
+pub(crate) mod tracks;
 
 use maud::html;
 
@@ -30,7 +32,7 @@ pub fn render(input: &ReportInput<'_>) -> String {
     let body = html! {
         header { (summary::header(input)) }
         main {
-            (summary::findings(input.document))
+            (findings::section(&input.document.findings))
             (comparison::section(input))
             (figures::section(input, &data.phases))
             (percentiles::section(input, data.lines.first()))

@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use super::charts::{BarChart, HeatMap, LineChart};
 use super::figures::PhaseFigures;
 use super::points::Blobs;
+use super::tracks::TrackGroup;
 use crate::escape;
 
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/page.js"));
@@ -25,6 +26,7 @@ pub(crate) struct PageData {
     pub(crate) lines: Vec<LineChart>,
     pub(crate) bars: Vec<BarChart>,
     pub(crate) heats: Vec<HeatMap>,
+    pub(crate) tracks: Vec<TrackGroup>,
 }
 
 /// Puts `body` (header and main) and the figures' numbers into a page.

@@ -1,7 +1,7 @@
-//! The top of the report: how the run ended, the verdict, the findings.
+//! The top of the report: how the run ended, the verdict.
 
 use maud::{Markup, html};
-use seekscope_run::{Finding, RunDocument};
+use seekscope_run::RunDocument;
 
 use crate::{ReportInput, wording};
 
@@ -38,46 +38,6 @@ pub(super) fn header(input: &ReportInput<'_>) -> Markup {
             }
             @if let Some(device) = &document.device {
                 @if let Some(disk) = &device.disk { " · " bdi { (disk) } ", " bdi { (device.filesystem) } }
-            }
-        }
-    }
-}
-
-/// All findings.
-pub(super) fn findings(document: &RunDocument) -> Markup {
-    html! {
-        section #findings {
-            h2 { "Findings" }
-            @if document.findings.is_empty() {
-                p.note { "None. The tables below show what was measured." }
-            }
-            @for finding in &document.findings { (finding_block(finding)) }
-        }
-    }
-}
-
-fn finding_block(finding: &Finding) -> Markup {
-    html! {
-        article.finding {
-            h3 { bdi { (finding.title) } " " code.id { (finding.id) } }
-            ul { @for sentence in &finding.evidence { li { bdi { (sentence) } } } }
-            dl {
-                dt { "Expected gain" }
-                dd {
-                    @match &finding.gain {
-                        Some(gain) => (wording::gain(gain)),
-                        None => "not estimated",
-                    }
-                }
-                dt { "Confidence" }
-                dd { (finding.confidence) }
-                dt { "Risk" }
-                dd { bdi { (finding.risk) } }
-                dt { "Act on it" }
-                dd {
-                    @if finding.command.is_empty() { "nothing" }
-                    @else { code { (finding.command) } }
-                }
             }
         }
     }

@@ -22,6 +22,18 @@ pub(crate) fn table(table: &Table) -> Markup {
     }
 }
 
+/// A table of more than `rows_max` rows would push all else away: it is folded.
+pub(crate) fn folded(numbers: &Table, rows_max: usize) -> Markup {
+    html! {
+        @if numbers.rows.len() > rows_max {
+            details {
+                summary { "All of it as numbers (rows: " (numbers.rows.len()) ")" }
+                (table(numbers))
+            }
+        } @else { (table(numbers)) }
+    }
+}
+
 fn table_row(table: &Table, row: &Row) -> Markup {
     html! {
         tr {
@@ -38,7 +50,9 @@ fn table_row(table: &Table, row: &Row) -> Markup {
                             Cell::Value(text) => {
                                 td.words[index < table.words] { bdi { (text) } }
                             }
-                            Cell::Missing(reason) => td.missing { (reason) },
+                            Cell::Missing(reason) => {
+                                td.missing.words[index < table.words] { (reason) }
+                            }
                         }
                     }
                 }

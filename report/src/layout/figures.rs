@@ -8,23 +8,22 @@ use seekscope_run::{LayoutFile, RunError};
 
 use super::{LayoutReportInput, detailed, file_name, sentences};
 use crate::escape::shortened;
-use crate::html::figures::{LeafCollector, PhaseFigures, stride_of};
+use crate::html::figures::{FigureLimits, LeafCollector, PhaseFigures};
 use crate::html::points::Blobs;
 
-/// Files with a figure; the table has the others.
-const FILES_MAX: usize = 12;
 const MENU_NAME_CHARS: usize = 70;
 
 /// Counts all leaves of the files that are shown.
-pub(super) fn build(
+pub(crate) fn build(
     input: &LayoutReportInput<'_>,
+    limits: &FigureLimits,
     blobs: &mut Blobs,
 ) -> Result<PhaseFigures, RunError> {
-    let shown = shown(input);
+    let shown = shown(input, limits.files);
     let leaves = shown
         .iter()
         .fold(0u64, |sum, f| sum.saturating_add(f.leaf_pages));
-    let stride = stride_of(usize::try_from(leaves).unwrap_or(usize::MAX));
+    let stride = limits.stride(leaves);
     let slot_of: HashMap<u32, usize> = (shown.iter().enumerate())
         .map(|(slot, file)| (file.file_id, slot))
         .collect();
@@ -48,7 +47,7 @@ pub(super) fn build(
 }
 
 /// Named files first, then those with most to gain.
-fn shown<'a>(input: &LayoutReportInput<'a>) -> Vec<&'a LayoutFile> {
+fn shown<'a>(input: &LayoutReportInput<'a>, files_max: usize) -> Vec<&'a LayoutFile> {
     let Some(measurement) = input.measurement() else {
         return Vec::new();
     };
@@ -59,7 +58,7 @@ fn shown<'a>(input: &LayoutReportInput<'a>) -> Vec<&'a LayoutFile> {
         .collect();
     files.extend(missing);
     files.retain(|file| file.leaf_pages > 0);
-    files.truncate(FILES_MAX);
+    files.truncate(files_max);
     files
 }
 

@@ -8,10 +8,11 @@ use super::{LayoutReportInput, charts, detailed, figures, file_name, sentences, 
 use crate::facts::{date, device_facts, fact_table, target_facts};
 use crate::html::charts::{LineChart, figure};
 use crate::html::facts::{again, limitations, measured_on};
-use crate::html::figures::{PhaseFigures, figures_of_files};
+use crate::html::figures::{FigureLimits, PhaseFigures, figures_of_files};
+use crate::html::findings::block;
 use crate::html::page::{PageData, page};
 use crate::html::points::Blobs;
-use crate::html::table::table;
+use crate::html::table::{folded, table};
 use crate::numbers::format_share;
 use crate::table::Table;
 use crate::wording;
@@ -33,7 +34,7 @@ const SQL: &str = "SELECT path, count(*) AS leaves, avg(CASE WHEN gap = 0 THEN 1
 pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let mut blobs = Blobs::default();
-    let places = figures::build(input, &mut blobs)?;
+    let places = figures::build(input, &FigureLimits::ALONE, &mut blobs)?;
     let lines = charts::build(input);
     let body = html! {
         header { (header(input)) }
@@ -109,17 +110,7 @@ fn findings(findings: &[Finding]) -> Markup {
         @if !findings.is_empty() {
             section #findings {
                 h2 { "What to do" }
-                @for finding in findings {
-                    article.finding id=(finding.id) {
-                        h3 { bdi { (finding.title) } }
-                        ul { @for evidence in &finding.evidence { li { bdi { (evidence) } } } }
-                        @if let Some(gain) = &finding.gain { p { "Gain: " (wording::gain(gain)) } }
-                        p { "Confidence: " (finding.confidence) ". Risk: " bdi { (finding.risk) } }
-                        @if !finding.command.is_empty() {
-                            p.command { code { bdi { (finding.command) } } }
-                        }
-                    }
-                }
+                @for finding in findings { (block(finding)) }
             }
         }
     }
@@ -134,21 +125,9 @@ fn files(input: &LayoutReportInput<'_>) -> Markup {
                 "are avoided, 1 in order, 0 random. Per seek: how much a scan reads between two seeks. "
                 "Free: what the file can reuse. Then the predicted cold scan by one reader."
             }
-            @if let Some(overview) = tables::overview(input, ROWS_MAX) { (folded(&overview)) }
-            @if let Some(others) = tables::without_figures(input, ROWS_MAX) { (folded(&others)) }
+            @if let Some(overview) = tables::overview(input, ROWS_MAX) { (folded(&overview, ROWS_OPEN_MAX)) }
+            @if let Some(others) = tables::without_figures(input, ROWS_MAX) { (folded(&others, ROWS_OPEN_MAX)) }
         }
-    }
-}
-
-/// A table so long that it would push all else away is folded.
-fn folded(numbers: &Table) -> Markup {
-    html! {
-        @if numbers.rows.len() > ROWS_OPEN_MAX {
-            details {
-                summary { "All of it as numbers (rows: " (numbers.rows.len()) ")" }
-                (table(numbers))
-            }
-        } @else { (table(numbers)) }
     }
 }
 
@@ -165,11 +144,18 @@ fn plot(places: &PhaseFigures) -> Markup {
                     "shading shows how many there are (logarithmic)."
                 }
                 noscript { p.note { "The figure needs scripts; all numbers stand in the tables." } }
-                div.phases {
-                    article.phase data-phase="0" data-marks="leaves" {
-                        (figures_of_files("File", "Place in the file by key order", &places.files))
-                    }
-                }
+                (leaf_figure(0, places))
+            }
+        }
+    }
+}
+
+/// The figure of the phase with this number, whose marks are leaf pages.
+pub(crate) fn leaf_figure(index: usize, places: &PhaseFigures) -> Markup {
+    html! {
+        div.phases {
+            article.phase data-phase=(index) data-marks="leaves" {
+                (figures_of_files("File", "Place in the file by key order", &places.files))
             }
         }
     }

@@ -7,10 +7,10 @@
 
 mod charts;
 mod comparison;
-mod figures;
-mod html;
+pub(crate) mod figures;
+pub(crate) mod html;
 pub mod sentences;
-mod tables;
+pub(crate) mod tables;
 mod terminal;
 
 use std::collections::HashMap;

@@ -16,7 +16,7 @@ const SINGLE_LEAF: &str = "1 leaf";
 const NAME_CHARS: usize = 60;
 
 /// All files that have figures, what order would save most first; `rows` of them.
-pub(super) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Table> {
+pub(crate) fn overview(input: &LayoutReportInput<'_>, rows: usize) -> Option<Table> {
     let measured = || {
         let files = input.files().iter();
         files.filter(|file| file.not_measured.is_none() && file.leaf_pages > 0)

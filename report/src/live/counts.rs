@@ -62,6 +62,8 @@ pub(super) struct Rates {
     pub(super) write_bytes: f64,
     /// Share of the reads that the page cache had; `None` where it is not known of any.
     pub(super) hit_share: Option<f64>,
+    /// Reads that it had not, per second, of those of which it is known.
+    pub(super) misses: Option<f64>,
     /// How many were under way at a time, on average (Little's law: arrivals times time each).
     pub(super) in_flight: f64,
 }
@@ -80,6 +82,7 @@ impl Rates {
             write_bytes: per_s(sum.write_bytes),
             hit_share: (sum.cache_known > 0)
                 .then(|| sum.cache_hits as f64 / sum.cache_known as f64),
+            misses: (sum.cache_known > 0).then(|| per_s(sum.cache_known - sum.cache_hits)),
             in_flight: per_s(sum.latency_ns) / 1e9,
         }
     }

@@ -21,7 +21,7 @@ pub enum Glyphs {
     Ascii,
 }
 
-const EMPHASIS: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(super) const EMPHASIS: Style = Style::new().add_modifier(Modifier::BOLD);
 const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
 const NOT_KNOWN: &str = "-";
 
@@ -86,7 +86,7 @@ fn totals(total: &Rates) -> Line<'static> {
     ))
 }
 
-fn hit_share(rates: &Rates) -> String {
+pub(super) fn hit_share(rates: &Rates) -> String {
     rates
         .hit_share
         .map_or_else(|| NOT_KNOWN.into(), format_share)
@@ -133,13 +133,17 @@ fn keys(glyphs: Glyphs) -> Line<'static> {
 }
 
 /// One column of the table of files.
-struct Column {
+pub(super) struct Column {
     heading: &'static str,
     width: u16,
     cell: fn(&FileLine) -> String,
 }
 
-const fn column(heading: &'static str, width: u16, cell: fn(&FileLine) -> String) -> Column {
+pub(super) const fn column(
+    heading: &'static str,
+    width: u16,
+    cell: fn(&FileLine) -> String,
+) -> Column {
     Column {
         heading,
         width,
@@ -166,47 +170,52 @@ const NAME_WIDTH_MIN: u16 = 18;
 /// What gives way first where the terminal is too narrow for all.
 const DISPENSABLE: [&str; 4] = ["role", "syncs/s", "p50", "writes/s"];
 
-fn latency(ns: Option<u64>) -> String {
+pub(super) fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| NOT_KNOWN.into(), format_ns)
 }
 
-/// The columns that fit beside a name.
-fn columns_for(width: u16) -> Vec<&'static Column> {
-    let mut shown: Vec<&Column> = FILE_COLUMNS.iter().collect();
-    for heading in DISPENSABLE {
+/// The columns that fit beside a name; the `dispensable` ones go first.
+pub(super) fn columns_for(
+    width: u16,
+    columns: &'static [Column],
+    dispensable: &[&str],
+) -> Vec<&'static Column> {
+    let mut shown: Vec<&Column> = columns.iter().collect();
+    for heading in dispensable {
         let others: u16 = shown.iter().map(|column| column.width + 1).sum();
         if others + NAME_WIDTH_MIN <= width {
             break;
         }
-        shown.retain(|column| column.heading != heading);
+        shown.retain(|column| column.heading != *heading);
     }
     shown
 }
 
 fn files(frame: &mut Frame<'_>, area: Rect, shown: &LiveSnapshot, controls: &Controls) {
-    let columns = columns_for(area.width);
+    let columns = columns_for(area.width, &FILE_COLUMNS, &DISPENSABLE);
+    let files: Vec<&FileLine> = shown.files.iter().collect();
+    let table = table(&files, &columns)
+        .row_highlight_style(SELECTED)
+        .highlight_symbol("> ");
+    let selected = (!shown.files.is_empty()).then(|| controls.selected_index(shown));
+    let mut state = TableState::default().with_selected(selected);
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+/// A line per file: its name and the columns.
+pub(super) fn table(files: &[&FileLine], columns: &[&Column]) -> Table<'static> {
     let widths = std::iter::once(Constraint::Min(NAME_WIDTH_MIN)).chain(
         columns
             .iter()
             .map(|column| Constraint::Length(column.width)),
     );
     let headings = std::iter::once("file").chain(columns.iter().map(|column| column.heading));
-    let rows = shown.files.iter().map(|file| {
+    let rows = files.iter().map(|file| {
         let cells = columns.iter().map(|column| (column.cell)(file));
         Row::new(std::iter::once(visible(&file.name())).chain(cells))
     });
-    let table = Table::new(rows, widths)
-        .header(
-            headings
-                .map(Cell::from)
-                .collect::<Row<'_>>()
-                .style(EMPHASIS),
-        )
-        .row_highlight_style(SELECTED)
-        .highlight_symbol("> ");
-    let selected = (!shown.files.is_empty()).then(|| controls.selected_index(shown));
-    let mut state = TableState::default().with_selected(selected);
-    frame.render_stateful_widget(table, area, &mut state);
+    let headings = headings.map(Cell::from).collect::<Row<'_>>();
+    Table::new(rows, widths).header(headings.style(EMPHASIS))
 }
 
 const DISK_COLUMNS: [&str; 7] = [

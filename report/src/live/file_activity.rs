@@ -2,18 +2,37 @@
 
 use std::collections::VecDeque;
 
+use hdrhistogram::Histogram;
 use seekscope_pattern::{AnalysisOptions, TraceAnalyser};
 use seekscope_run::IoEvent;
-use seekscope_stats::quantile_sorted;
+use seekscope_run::latency::LATENCY_NS_MAX;
 
 use super::counts::Counts;
 use super::heat::HeatMap;
 use super::recent::Recent;
 
-/// Calls that latency and pattern are taken from.
+/// The last calls, which the pattern is taken from.
 const CALLS_KEPT: usize = 256;
 /// Of a file that is only synced, or whose offsets are not known.
 const NO_PATTERN: &str = "-";
+
+/// Latencies of a slice of time, kept to 1 %.
+#[derive(Debug, Clone)]
+struct Latencies(Histogram<u32>);
+
+impl Default for Latencies {
+    fn default() -> Self {
+        Self(latencies())
+    }
+}
+
+/// It grows with its largest value, to some ten kilobytes.
+fn latencies() -> Histogram<u32> {
+    match Histogram::new(2) {
+        Ok(histogram) => histogram,
+        Err(_) => unreachable!("a number of digits that the library accepts"),
+    }
+}
 
 /// Bounded whatever the rate.
 #[derive(Debug, Clone)]
@@ -22,6 +41,7 @@ pub(super) struct FileActivity {
     pub(super) last_slice: u64,
     pub(super) counts: Recent<Counts>,
     pub(super) heat: HeatMap,
+    latencies: Recent<Latencies>,
     calls: VecDeque<IoEvent>,
 }
 
@@ -32,6 +52,7 @@ impl FileActivity {
             last_slice: 0,
             counts: Recent::new(slices),
             heat: HeatMap::new(),
+            latencies: Recent::new(slices),
             calls: VecDeque::new(),
         }
     }
@@ -39,6 +60,9 @@ impl FileActivity {
     pub(super) fn count(&mut self, slice: u64, event: &IoEvent) {
         self.last_slice = self.last_slice.max(slice);
         self.counts.at(slice).count(event);
+        let latency_ns = event.latency_ns.min(LATENCY_NS_MAX);
+        // It grows for every value up to the longest.
+        let _ = self.latencies.at(slice).0.record(latency_ns);
         let transfer = event.op.is_read() || event.op.is_write();
         let offset = event.offset.filter(|_| transfer);
         if let Some(offset) = offset {
@@ -50,25 +74,29 @@ impl FileActivity {
         self.calls.push_back(*event);
     }
 
-    /// Median and 99th percentile of the calls kept, ns.
-    pub(super) fn latency_ns(&self) -> Option<(u64, u64)> {
-        let mut sorted: Vec<u64> = self.calls.iter().map(|call| call.latency_ns).collect();
-        sorted.sort_unstable();
-        Some((
-            quantile_sorted(&sorted, 0.5)?,
-            quantile_sorted(&sorted, 0.99)?,
-        ))
+    /// Median and 99th percentile of the calls in the slices from `first` on, ns.
+    pub(super) fn latency_ns(&self, first: u64) -> Option<(u64, u64)> {
+        let mut all = latencies();
+        for (_, slice) in self.latencies.since(first) {
+            // Both grow as needed, so nothing can be out of range.
+            let _ = all.add(&slice.0);
+        }
+        let quantile = |q| all.value_at_quantile(q);
+        (!all.is_empty()).then(|| (quantile(0.5), quantile(0.99)))
     }
 
-    /// One word for how the calls kept follow one another: reads, if there are any among them.
-    pub(super) fn pattern(&self) -> &'static str {
+    /// One word for how the last calls that ended from `first_ns` on follow one another: reads, if
+    /// there are any among them.
+    pub(super) fn pattern(&self, first_ns: u64) -> &'static str {
         let mut analyser = TraceAnalyser::new(AnalysisOptions {
             slices_max: 1,
             files_max: 1,
             reorder_events: CALLS_KEPT,
             ..AnalysisOptions::default()
         });
-        self.calls.iter().for_each(|call| analyser.push(call));
+        let recent = |call: &&IoEvent| call.t_ns.saturating_add(call.latency_ns) >= first_ns;
+        let calls = self.calls.iter().filter(recent);
+        calls.for_each(|call| analyser.push(call));
         let analysis = analyser.finish(&[], &[]);
         let file = analysis.files.first();
         let pattern = file.and_then(|f| f.reads.pattern.as_ref().or(f.writes.pattern.as_ref()));

@@ -2,6 +2,7 @@
 //! that collects them, looked at a few times a second by the one that draws.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use seekscope_run::{FileRecord, IoEvent, IoLayer};
 
@@ -12,20 +13,22 @@ use super::snapshot::{DiskLine, FileLine, LiveSnapshot};
 
 /// Time is counted in slices; a column of the heat map is one.
 pub(super) const SLICE_NS: u64 = 500_000_000;
-/// Rates are those of the last five seconds.
+/// Rates are those of the last five seconds, unless asked otherwise.
 const RATE_SLICES: u64 = 10;
-/// Files watched at a time, about 50 kB each; the one idle longest makes room.
+/// Longer than this no window looks back: an hour.
+const RATE_SLICES_MAX: u64 = 7_200;
+/// Files watched at a time, about 100 kB each; the one idle longest makes room.
 const FILES_MAX: usize = 128;
 /// Names remembered, so that a file that becomes busy again still has one.
 const NAMES_MAX: usize = 50_000;
 const DISKS_MAX: usize = 64;
-/// Files in a snapshot: more than a screen has lines.
-const FILES_SHOWN: usize = 64;
 
 /// See the module.
 #[derive(Debug, Clone)]
 pub struct LiveWindow {
     started_ns: u64,
+    /// Slices that rates, latencies and patterns are of, the current one included.
+    rate_slices: u64,
     /// Number of the current slice of time, and the latest moment known, ns.
     slice: u64,
     now_ns: u64,
@@ -40,13 +43,26 @@ pub struct LiveWindow {
 impl LiveWindow {
     /// An empty window of a trace that began at `started_ns` (CLOCK_MONOTONIC).
     pub fn new(started_ns: u64) -> Self {
+        Self::with_slices(started_ns, RATE_SLICES)
+    }
+
+    /// The same, whose rates, latencies and patterns are those of the last `span`, and up to half a
+    /// second more.
+    pub fn over(started_ns: u64, span: Duration) -> Self {
+        let slices = span.as_nanos().div_ceil(u128::from(SLICE_NS)) + 1;
+        let slices = u64::try_from(slices).map_or(RATE_SLICES_MAX, |n| n.min(RATE_SLICES_MAX));
+        Self::with_slices(started_ns, slices)
+    }
+
+    fn with_slices(started_ns: u64, rate_slices: u64) -> Self {
         Self {
             started_ns,
+            rate_slices,
             slice: 0,
             now_ns: started_ns,
             events: 0,
             lost: 0,
-            total: Recent::new(RATE_SLICES),
+            total: Recent::new(rate_slices),
             files: HashMap::new(),
             records: HashMap::new(),
             disks: BTreeMap::new(),
@@ -67,8 +83,9 @@ impl LiveWindow {
         if !self.files.contains_key(&event.file_id) {
             self.make_room();
         }
+        let slices = self.rate_slices;
         let file = self.files.entry(event.file_id);
-        let file = file.or_insert_with(|| FileActivity::new(RATE_SLICES));
+        let file = file.or_insert_with(|| FileActivity::new(slices));
         file.count(slice, event);
     }
 
@@ -77,6 +94,11 @@ impl LiveWindow {
         if self.records.len() < NAMES_MAX || self.records.contains_key(&file.file_id) {
             self.records.insert(file.file_id, file.clone());
         }
+    }
+
+    /// Names all files anew, once more is known of what they hold.
+    pub fn rename(&mut self, name: impl FnMut(&mut FileRecord)) {
+        self.records.values_mut().for_each(name);
     }
 
     /// Events lost since the trace began.
@@ -103,10 +125,11 @@ impl LiveWindow {
         let Some(request) = event.request else { return };
         let disk = (request.disk_major, request.disk_minor);
         if self.disks.len() < DISKS_MAX || self.disks.contains_key(&disk) {
+            let slices = self.rate_slices;
             let counts = self
                 .disks
                 .entry(disk)
-                .or_insert_with(|| Recent::new(RATE_SLICES));
+                .or_insert_with(|| Recent::new(slices));
             counts.at(slice).count(event);
         }
     }
@@ -124,14 +147,14 @@ impl LiveWindow {
         }
     }
 
-    fn line(&self, file_id: u32, rates: Rates) -> Option<FileLine> {
+    fn line(&self, file_id: u32, rates: Rates, first: u64, first_ns: u64) -> Option<FileLine> {
         let file = self.files.get(&file_id)?;
         Some(FileLine {
             file_id,
             record: self.records.get(&file_id).cloned(),
             rates,
-            latency_ns: file.latency_ns(),
-            pattern: file.pattern(),
+            latency_ns: file.latency_ns(first),
+            pattern: file.pattern(first_ns),
         })
     }
 
@@ -143,7 +166,7 @@ impl LiveWindow {
     /// What to show at `now_ns`, with the map of the `selected` file, or else of the busiest.
     pub fn snapshot(&mut self, now_ns: u64, selected: Option<u32>) -> LiveSnapshot {
         self.advance(now_ns);
-        let first = (self.slice + 1).saturating_sub(RATE_SLICES);
+        let first = (self.slice + 1).saturating_sub(self.rate_slices);
         let first_ns = self.started_ns.saturating_add(first * SLICE_NS);
         // The first moments would otherwise multiply a handful of calls.
         let span_s = ((self.now_ns - first_ns.min(self.now_ns)) as f64 / 1e9).max(0.5);
@@ -162,8 +185,7 @@ impl LiveWindow {
         });
         let files: Vec<FileLine> = busiest
             .into_iter()
-            .take(FILES_SHOWN)
-            .filter_map(|(id, rates)| self.line(id, rates))
+            .filter_map(|(id, rates)| self.line(id, rates, first, first_ns))
             .collect();
         let shown = selected.filter(|id| self.files.contains_key(id));
         let shown = shown.or_else(|| files.first().map(|file| file.file_id));

@@ -11,32 +11,37 @@ use super::TraceReportInput;
 use super::latencies::Latencies;
 use crate::escape::visible;
 use crate::html::figures::{
-    CaptionSource, Collector, FileFigures, PhaseFigures, TimeSpan, byte_axis, latency_axis,
-    latency_sentence, menu_label, sample_sentence, shape_sentence, stride_of,
+    CaptionSource, Collector, FigureLimits, FileFigures, PhaseFigures, TimeSpan, byte_axis,
+    latency_axis, latency_sentence, menu_label, sample_sentence, shape_sentence,
 };
 use crate::html::points::Blobs;
 
-/// Files with a figure; the table of files has the others.
-const FILES_MAX: usize = 12;
-const DISKS_MAX: usize = 8;
 const PAGE_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
 
 /// What the pass over the events yields.
-pub(super) struct Figures {
+pub(crate) struct Figures {
     /// Of files.
-    pub(super) files: PhaseFigures,
+    pub(crate) files: PhaseFigures,
     /// Of disks; without requests there are none.
-    pub(super) disks: PhaseFigures,
+    pub(crate) disks: PhaseFigures,
     pub(super) latencies: Latencies,
 }
 
 /// Counts all events.
-pub(super) fn build(input: &TraceReportInput<'_>, blobs: &mut Blobs) -> Result<Figures, RunError> {
-    let mut pass = Pass::new(input);
+pub(crate) fn build(
+    input: &TraceReportInput<'_>,
+    limits: &FigureLimits,
+    blobs: &mut Blobs,
+) -> Result<Figures, RunError> {
+    let mut pass = Pass::new(input, limits);
     (input.events)(&mut |event| pass.count(event))?;
     let analysis = input.analysis;
-    let files = pass.files.collectors.into_iter().zip(shown_files(input));
+    let files = pass
+        .files
+        .collectors
+        .into_iter()
+        .zip(shown_files(input, limits));
     let disks = pass.disks.collectors.into_iter().zip(&analysis.disks);
     let stride = pass.stride;
     let figures = |files| PhaseFigures {
@@ -60,9 +65,12 @@ pub(super) fn build(input: &TraceReportInput<'_>, blobs: &mut Blobs) -> Result<F
 }
 
 /// Files that were read or written, busiest first.
-fn shown_files<'a>(input: &TraceReportInput<'a>) -> impl Iterator<Item = &'a FileTrace> {
+fn shown_files<'a>(
+    input: &TraceReportInput<'a>,
+    limits: &FigureLimits,
+) -> impl Iterator<Item = &'a FileTrace> + use<'a> {
     let moved = |file: &&FileTrace| file.reads.transfers.calls + file.writes.transfers.calls > 0;
-    input.analysis.files.iter().filter(moved).take(FILES_MAX)
+    input.analysis.files.iter().filter(moved).take(limits.files)
 }
 
 /// Collectors and whose they are.
@@ -99,21 +107,21 @@ struct Pass {
 }
 
 impl Pass {
-    fn new(input: &TraceReportInput<'_>) -> Self {
+    fn new(input: &TraceReportInput<'_>, limits: &FigureLimits) -> Self {
         let analysis = input.analysis;
         let time = TimeSpan::new(analysis.started_ns, analysis.ended_ns);
         let calls = latency_axis(latency_ranges(
-            shown_files(input).flat_map(|f| [&f.reads, &f.writes]),
+            shown_files(input, limits).flat_map(|f| [&f.reads, &f.writes]),
         ));
         let requests = latency_axis(latency_ranges(
             analysis.disks.iter().flat_map(|d| [&d.reads, &d.writes]),
         ));
-        let files = shown_files(input).map(|file| {
+        let files = shown_files(input, limits).map(|file| {
             let (_, high) = byte_range([&file.reads, &file.writes]);
             let offsets = byte_axis(0, high.max(PAGE_BYTES));
             (file.file.file_id, Collector::new(time, offsets, calls))
         });
-        let disks = analysis.disks.iter().take(DISKS_MAX).map(|disk| {
+        let disks = analysis.disks.iter().take(limits.disks).map(|disk| {
             // A disk is large and a database on it small.
             let (low, high) = byte_range([&disk.reads, &disk.writes]);
             let places = byte_axis(low, high.max(low + PAGE_BYTES));
@@ -124,7 +132,7 @@ impl Pass {
         });
         Self {
             time,
-            stride: stride_of(usize::try_from(analysis.events).unwrap_or(usize::MAX)),
+            stride: limits.stride(analysis.events),
             seen: 0,
             files: Collectors::of(files),
             disks: Collectors::of(disks),

@@ -9,21 +9,17 @@ use super::sections::{Section, sections};
 use super::{TraceReportInput, charts, figures, latencies, outcome, standing_out};
 use crate::facts::{date, device_facts, target_facts};
 use crate::html::charts::{LineChart, figure};
-use crate::html::facts::{again, limitations, measured_on};
-use crate::html::figures::{PhaseFigures, figures_of_files};
+use crate::html::facts::{CALLS_SQL, again, limitations, measured_on};
+use crate::html::figures::{FigureLimits, PhaseFigures, figures_of_files};
 use crate::html::page::{PageData, page};
 use crate::html::points::Blobs;
-use crate::html::table::table;
+use crate::html::table::{folded, table};
 use crate::numbers::{format_rate, format_share};
 
 /// Rows of files and threads; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 100;
 /// A longer table is folded.
 const ROWS_OPEN_MAX: usize = 25;
-
-const SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) AS bytes, \
-    quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
-    USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
 
 /// Renders the report, with one pass over the events.
 ///
@@ -32,7 +28,7 @@ const SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) 
 pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let mut blobs = Blobs::default();
-    let figures = figures::build(input, &mut blobs)?;
+    let figures = figures::build(input, &FigureLimits::ALONE, &mut blobs)?;
     let lines: Vec<LineChart> = figures
         .latencies
         .chart()
@@ -50,7 +46,7 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
                 ("Disk under the data", document.device.as_ref().map(device_facts)),
                 ("Server", document.target.as_ref().map(target_facts)),
             ]))
-            (again(document, &data_note(input), SQL))
+            (again(document, &data_note(input), CALLS_SQL))
         }
     };
     let phases = vec![figures.files, figures.disks];
@@ -126,7 +122,7 @@ fn findings(input: &TraceReportInput<'_>) -> Markup {
 }
 
 /// Files beside disks, each with a menu.
-fn plots(files: &PhaseFigures, disks: &PhaseFigures) -> Markup {
+pub(crate) fn plots(files: &PhaseFigures, disks: &PhaseFigures) -> Markup {
     html! {
         section #figures {
             h2 { "What was asked for, and when" }
@@ -223,12 +219,7 @@ fn section_block(section: &Section, lines: &[LineChart]) -> Markup {
                 }
             }
             @for numbers in &section.tables {
-                @if numbers.rows.len() > ROWS_OPEN_MAX {
-                    details {
-                        summary { "All of it as numbers (rows: " (numbers.rows.len()) ")" }
-                        (table(numbers))
-                    }
-                } @else { (table(numbers)) }
+                (folded(numbers, ROWS_OPEN_MAX))
             }
         }
     }

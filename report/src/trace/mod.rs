@@ -5,14 +5,14 @@
 //! order); terminal and HTML show the same tables and sentences.
 
 mod charts;
-mod figures;
-mod html;
+pub(crate) mod figures;
+pub(crate) mod html;
 mod latencies;
 mod names;
 mod outcome;
 mod sections;
 mod standing_out;
-mod tables;
+pub(crate) mod tables;
 mod terminal;
 
 use seekscope_pattern::TraceAnalysis;

@@ -6,15 +6,32 @@ use seekscope_run::{IoEvent, IoKind};
 use super::{Figure, FileFigures, PointBlock};
 use crate::html::points::{Blobs, PointColumns, push_counts};
 
-/// Points embedded per run; beyond it every k-th is.
-const POINTS_MAX: usize = 1_000_000;
 /// About a cell per two screen pixels of a figure half a window wide.
 pub(super) const GRID_COLUMNS: usize = 600;
 pub(super) const GRID_ROWS: usize = 300;
 
-/// Every so many events become a point, so that `events` of them fit a page.
-pub(crate) fn stride_of(events: usize) -> usize {
-    events.div_ceil(POINTS_MAX).max(1)
+/// How much of a run goes into its figures, which is nearly all that a page's size depends on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FigureLimits {
+    /// Files with a figure, and disks; the tables have the others.
+    pub(crate) files: usize,
+    pub(crate) disks: usize,
+    /// Points to zoom into; of more events every k-th becomes one.
+    pub(crate) points: u64,
+}
+
+impl FigureLimits {
+    /// For a page that shows nothing else.
+    pub(crate) const ALONE: Self = Self {
+        files: 12,
+        disks: 8,
+        points: 1_000_000,
+    };
+
+    /// Every so many of the events become a point.
+    pub(crate) fn stride(&self, events: u64) -> usize {
+        usize::try_from(events.div_ceil(self.points).max(1)).unwrap_or(usize::MAX)
+    }
 }
 
 /// The stretch of time that figures show.

@@ -14,7 +14,7 @@ use crate::table::Cell;
 
 pub(super) use device::{disks, file_and_disk, queues};
 pub(super) use files::{latencies, reads, shapes, writes};
-pub(super) use recording::{coverage, recording_facts};
+pub(crate) use recording::{coverage, recording_facts};
 pub(super) use reuse::{cache_size_steps, cache_sizes};
 pub(super) use threads::{roles, threads};
 

@@ -9,7 +9,7 @@ use crate::numbers::{format_mean_ns, format_share};
 use crate::table::Table;
 
 /// Each kind of I/O, and whether the trace has it.
-pub(in super::super) fn coverage(input: &TraceReportInput<'_>) -> Option<Table> {
+pub(crate) fn coverage(input: &TraceReportInput<'_>) -> Option<Table> {
     let mut table = Table::new(3, &["what", "traced", "how, or why not"]);
     for group in &input.trace()?.coverage {
         let covered = if group.covered { "yes" } else { "no" };
@@ -23,7 +23,7 @@ pub(in super::super) fn coverage(input: &TraceReportInput<'_>) -> Option<Table> 
 }
 
 /// The trailer.
-pub(in super::super) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>> {
+pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>> {
     let trace = input.trace()?;
     let activity = input.phase().and_then(|phase| known(&phase.activity));
     let filters = trace.filters.join("; ");

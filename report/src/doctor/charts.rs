@@ -1,0 +1,146 @@
+//! The figures of files, disks and leaves: those of the reports of a trace and of a layout, with less in
+//! them, so that one page has room for all.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use maud::{Markup, html};
+use seekscope_run::{IoEvent, RunError};
+
+use super::DoctorReportInput;
+use super::tracks::DeviceSeconds;
+use crate::html::figures::{FigureLimits, PhaseFigures};
+use crate::html::points::Blobs;
+use crate::html::table::table;
+use crate::layout::{self, LayoutReportInput};
+use crate::trace::{self, TraceReportInput};
+
+/// With counts of 600 by 300 cells for each figure the page stays below 3 MB.
+const CALLS: FigureLimits = FigureLimits {
+    files: 6,
+    disks: 2,
+    points: 80_000,
+};
+const LEAVES: FigureLimits = FigureLimits {
+    files: 4,
+    disks: 0,
+    points: 20_000,
+};
+/// Rows of the table of layouts.
+const ROWS_MAX: usize = 25;
+
+/// What the passes over events and leaves yield.
+pub(super) struct Figures {
+    /// Of files and of disks.
+    pub(super) trace: Option<[PhaseFigures; 2]>,
+    pub(super) leaves: Option<PhaseFigures>,
+    /// Requests of disks, second by second, where the kernel's counters of the disk are missing.
+    pub(super) device_seconds: Option<DeviceSeconds>,
+}
+
+impl Figures {
+    /// As the script reads them; the places in the page name them by number.
+    pub(super) fn phases(self) -> Vec<PhaseFigures> {
+        self.trace
+            .into_iter()
+            .flatten()
+            .chain(self.leaves)
+            .collect()
+    }
+
+    fn leaves_number(&self) -> usize {
+        self.trace.as_ref().map_or(0, |pair| pair.len())
+    }
+}
+
+/// Of a trace, what its own report is made from.
+pub(super) fn trace_input<'a>(input: &DoctorReportInput<'a>) -> Option<TraceReportInput<'a>> {
+    Some(TraceReportInput {
+        document: input.document,
+        analysis: input.trace?,
+        events: input.events,
+    })
+}
+
+/// Counts all events and leaves.
+pub(super) fn build(input: &DoctorReportInput<'_>, blobs: &mut Blobs) -> Result<Figures, RunError> {
+    let (trace, device_seconds) = match trace_input(input) {
+        Some(trace) => {
+            let (figures, seconds) = of_trace(&trace, blobs)?;
+            (Some(figures), Some(seconds))
+        }
+        None => (None, None),
+    };
+    let strips = HashMap::new();
+    let leaves = match layout_input(input, &strips) {
+        Some(layout) => Some(layout::figures::build(&layout, &LEAVES, blobs)?),
+        None => None,
+    };
+    Ok(Figures {
+        trace,
+        leaves: leaves.filter(|leaves| !leaves.files.is_empty()),
+        device_seconds,
+    })
+}
+
+fn of_trace(
+    trace: &TraceReportInput<'_>,
+    blobs: &mut Blobs,
+) -> Result<([PhaseFigures; 2], DeviceSeconds), RunError> {
+    let seconds = RefCell::new(DeviceSeconds::default());
+    // One pass serves both: a second one would read and decompress the file again.
+    let events = |each: &mut dyn FnMut(&IoEvent)| {
+        (trace.events)(&mut |event| {
+            seconds.borrow_mut().count(event);
+            each(event);
+        })
+    };
+    let counted = TraceReportInput {
+        events: &events,
+        ..*trace
+    };
+    let figures = trace::figures::build(&counted, &CALLS, blobs)?;
+    Ok(([figures.files, figures.disks], seconds.into_inner()))
+}
+
+fn layout_input<'a>(
+    input: &DoctorReportInput<'a>,
+    strips: &'a HashMap<u32, Vec<String>>,
+) -> Option<LayoutReportInput<'a>> {
+    input.document.layout.as_ref()?;
+    Some(LayoutReportInput {
+        document: input.document,
+        strips,
+        leaves: input.leaves,
+    })
+}
+
+/// Heat maps: offset and latency over time.
+pub(super) fn files_section(figures: &Figures) -> Markup {
+    html! {
+        @if let Some([files, disks]) = &figures.trace { (trace::html::plots(files, disks)) }
+    }
+}
+
+/// Key order against place in the file, and what scans pay for it.
+pub(super) fn layout_section(input: &DoctorReportInput<'_>, figures: &Figures) -> Markup {
+    let strips = HashMap::new();
+    let layout = layout_input(input, &strips);
+    let overview = layout.and_then(|layout| layout::tables::overview(&layout, ROWS_MAX));
+    html! {
+        @if overview.is_some() || figures.leaves.is_some() {
+            section #layout {
+                h2 { "How the data lies" }
+                p.lead {
+                    "A scan goes from left to right: a rising line is a file in order, noise a shuffled one. "
+                    "Score: the share of avoidable seeks that are avoided. Per seek: how much a scan reads "
+                    "between two seeks. Then the predicted cold scan by one reader."
+                }
+                @if let Some(overview) = &overview { (table(overview)) }
+                @if let Some(leaves) = &figures.leaves {
+                    (layout::html::leaf_figure(figures.leaves_number(), leaves))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The curve of cache misses by cache size, with its error.
+
+use maud::{Markup, html};
+use seekscope_doctor::answers::MemoryPoint;
+
+use super::DoctorReportInput;
+use crate::html::charts::{Line, LineChart, Scale, figure as chart_figure};
+
+/// The section that the figure stands in.
+pub(super) const SECTION: &str = "memory";
+const ID: &str = "chart-memory";
+
+/// `None` where there are fewer than two sizes to tell apart.
+pub(super) fn chart(input: &DoctorReportInput<'_>) -> Option<LineChart> {
+    let answer = input.answers().memory.as_ref()?;
+    let cache_bytes = answer.cache_bytes.unwrap_or(0);
+    let size = |point: &MemoryPoint| cache_bytes.saturating_add(point.added_bytes) as f64;
+    // The axis is logarithmic.
+    let points: Vec<&MemoryPoint> = answer
+        .points
+        .iter()
+        .filter(|point| size(point) > 0.0)
+        .collect();
+    if points.len() < 2 {
+        return None;
+    }
+    let ratios = |by: f64| {
+        let ratio = |point: &&MemoryPoint| Some((point.miss_ratio + by).clamp(0.0, 1.0));
+        points.iter().map(ratio).collect()
+    };
+    let mut lines = vec![Line::numbered(0, "missed", ratios(0.0))];
+    if answer.error > 0.0 {
+        for (label, by) in [("at most", answer.error), ("at least", -answer.error)] {
+            let line = Line::numbered(1, label, ratios(by));
+            lines.push(Line { colour: 6, ..line });
+        }
+    }
+    Some(LineChart {
+        id: ID.into(),
+        x: Scale::BytesLog,
+        y: Scale::Share,
+        dots: false,
+        xs: points.iter().map(|point| size(point)).collect(),
+        lines,
+        marks: Vec::new(),
+    })
+}
+
+/// Its place.
+pub(super) fn figure(chart: &LineChart) -> Markup {
+    let caption = html! {
+        "Of the reads that now go to the file, the share that still would, by the size of the cache; dashed: "
+        "how far that may be off."
+    };
+    chart_figure(
+        &chart.id,
+        "Reads that a cache would miss",
+        &chart.lines,
+        &caption,
+    )
+}

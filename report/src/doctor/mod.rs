@@ -1,0 +1,66 @@
+//! Reports of examinations: why a server is slow on disk, and everything that this rests on.
+//!
+//! Works from a run's records and the [`Diagnosis`] that was derived from them; nothing is concluded
+//! here. Read `html` first (what a page consists of, in which order). The terminal has the first screen
+//! of the same: the verdict, the first findings, and what was not measured.
+
+mod charts;
+mod html;
+mod memory;
+mod sections;
+mod tables;
+mod terminal;
+mod tracks;
+mod verdict;
+
+use seekscope_doctor::evidence::Counters;
+use seekscope_doctor::{Answers, Diagnosis};
+use seekscope_pattern::TraceAnalysis;
+use seekscope_run::{ExaminationRecord, Finding, Phase, RunDocument};
+
+use crate::layout::LeafPass;
+use crate::trace::EventPass;
+
+pub use html::html;
+pub use terminal::first_screen;
+pub use verdict::verdict;
+
+/// Everything the report of an examination is made from.
+#[derive(Clone, Copy)]
+pub struct DoctorReportInput<'a> {
+    pub document: &'a RunDocument,
+    pub diagnosis: &'a Diagnosis,
+    /// `None` where nothing was traced.
+    pub trace: Option<&'a TraceAnalysis>,
+    pub counters: &'a Counters,
+    /// Called once, by [`html()`] alone, and only with a trace.
+    pub events: &'a EventPass<'a>,
+    /// Called once, by [`html()`] alone, and only with a layout.
+    pub leaves: &'a LeafPass<'a>,
+}
+
+impl<'a> DoctorReportInput<'a> {
+    fn answers(&self) -> &'a Answers {
+        &self.diagnosis.answers
+    }
+
+    fn examination(&self) -> Option<&'a ExaminationRecord> {
+        self.document.examination.as_ref()
+    }
+
+    /// The stretch of time that was observed.
+    fn phase(&self) -> Option<&'a Phase> {
+        self.document.phases.first()
+    }
+
+    /// What a first screen has room for, and the rest.
+    fn findings(&self) -> (&'a [Finding], &'a [Finding]) {
+        let all = &self.diagnosis.findings;
+        all.split_at(all.len().min(seekscope_doctor::ranking::FIRST_SCREEN))
+    }
+
+    /// Seconds since the run began; negative for what was before.
+    fn seconds(&self, t_ns: u64) -> f64 {
+        (t_ns as f64 - self.document.started.monotonic_ns as f64) / 1e9
+    }
+}

@@ -1,0 +1,47 @@
+//! Settings of host and server beside what the load wants.
+
+use seekscope_doctor::answers::HostAnswer;
+
+use super::super::DoctorReportInput;
+use super::{NONE, ROWS_MAX};
+use crate::numbers::format_rate;
+use crate::table::{Cell, Table};
+
+/// What does not fit first, by what it costs.
+pub(in super::super) fn host(input: &DoctorReportInput<'_>) -> Option<Table> {
+    let mut settings: Vec<&HostAnswer> = input.answers().host.iter().collect();
+    let loss = |answer: &HostAnswer| answer.loss_s_per_hour.unwrap_or(0.0);
+    settings.sort_by(|a, b| a.fits.cmp(&b.fits).then(loss(b).total_cmp(&loss(a))));
+    let columns = [
+        "setting",
+        "",
+        "has",
+        "wants",
+        "why",
+        "to change it",
+        "loss now, s/h",
+    ];
+    let mut table = Table::new(6, &columns);
+    for setting in settings.into_iter().take(ROWS_MAX) {
+        table.row(row(setting));
+    }
+    table.or_nothing()
+}
+
+fn row(setting: &HostAnswer) -> [Cell; 7] {
+    let command = (!setting.command.is_empty()).then(|| setting.command.clone());
+    [
+        setting.setting.as_str().into(),
+        if setting.fits {
+            "✓\u{a0}fits"
+        } else {
+            "✗\u{a0}change"
+        }
+        .into(),
+        setting.has.as_str().into(),
+        setting.wants.as_str().into(),
+        setting.why.as_str().into(),
+        Cell::or(command, NONE),
+        Cell::or(setting.loss_s_per_hour.map(format_rate), NONE),
+    ]
+}

@@ -1,0 +1,39 @@
+//! The numbers. A table without rows does not exist: what was not measured is not shown.
+
+mod checkpoints;
+mod device;
+mod durations;
+mod host;
+mod members;
+mod memory;
+mod run;
+mod server;
+mod since;
+mod space;
+
+pub(super) use checkpoints::{checkpoint_sentences, checkpoints, suffering};
+pub(super) use device::{load, load_sentences, users};
+pub(super) use durations::durations;
+pub(super) use host::host;
+pub(super) use members::members;
+pub(super) use memory::{memory, memory_sentences};
+pub(super) use run::{cost, examination_facts};
+pub(super) use server::{collections, operations, warnings};
+pub(super) use since::since;
+pub(super) use space::space;
+
+use crate::table::Table;
+
+/// Rows of one table; a server with ten thousand collections would make the page useless.
+const ROWS_MAX: usize = 200;
+/// Where a number could not be told.
+const UNKNOWN: &str = "unknown";
+/// Where there is no such number.
+const NONE: &str = "–";
+
+/// Says how many rows there was no room for.
+fn and_more(table: &mut Table, rows: usize) {
+    if let Some(more) = rows.checked_sub(ROWS_MAX).filter(|&more| more > 0) {
+        table.group(format!("and {more} more, in run.json"));
+    }
+}

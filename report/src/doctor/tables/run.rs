@@ -1,0 +1,72 @@
+//! The run itself: what it rests on, and what it cost.
+
+use seekscope_run::Deployment;
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+
+use super::super::DoctorReportInput;
+use crate::facts::{Fact, date, known};
+
+/// What was at hand beside trace and counters.
+pub(in super::super) fn examination_facts(input: &DoctorReportInput<'_>) -> Option<Vec<Fact>> {
+    let record = input.examination()?;
+    let phase = input.phase();
+    let observed = phase.map(|phase| format_ns(phase.ended_ns.saturating_sub(phase.started_ns)));
+    let deployment = match record.deployment {
+        Deployment::Standalone => "a server on its own",
+        Deployment::ReplicaSet => "a replica set",
+        Deployment::Sharded => "a sharded cluster",
+    };
+    let ability = record.disk.as_ref().map(|disk| {
+        let how = if disk.measured { "measured" } else { "assumed" };
+        format!("{how}: {}", disk.source)
+    });
+    let ftdc = record.ftdc.as_ref().map(|ftdc| {
+        let samples = format_count(ftdc.samples);
+        let (from, to) = (date(ftdc.first_realtime_ns), date(ftdc.last_realtime_ns));
+        format!("{samples} samples from {from} to {to}")
+    });
+    let examined = record.examined();
+    Some(vec![
+        ("Observed", observed),
+        ("Deployment", Some(deployment.into())),
+        ("Examined", examined.and_then(|member| known(&member.name))),
+        ("As", examined.map(|member| member.state.name().into())),
+        (
+            "Feature compatibility version",
+            examined.and_then(|member| member.compatibility_version.clone()),
+        ),
+        ("What the disk can do", ability),
+        ("Diagnostic files of the server", ftdc),
+        (
+            "Names",
+            record
+                .redacted
+                .then(|| "replaced by hashes".to_string())
+                .or(Some("as they are".into())),
+        ),
+    ])
+}
+
+/// What examining cost.
+pub(in super::super) fn cost(input: &DoctorReportInput<'_>) -> Option<Vec<Fact>> {
+    let cost = input.examination()?.cost.as_ref()?;
+    Some(vec![
+        ("CPU time of seekscope", Some(format_ns(cost.client_cpu_ns))),
+        (
+            "… of its programs in the kernel",
+            Some(format_ns(cost.kernel_cpu_ns)),
+        ),
+        (
+            "Most memory",
+            Some(format_bytes(cost.client_peak_rss_bytes)),
+        ),
+        (
+            "Commands sent to servers",
+            Some(format_count(cost.commands)),
+        ),
+        (
+            "Ended before its time",
+            Some(cost.ended_early.clone().unwrap_or_else(|| "no".into())),
+        ),
+    ])
+}

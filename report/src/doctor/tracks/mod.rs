@@ -1,0 +1,155 @@
+//! What happened when: throughput, latency, device, cache and pressure on one axis of time, with
+//! checkpoints shaded.
+
+mod device_seconds;
+mod moments;
+mod plans;
+mod reader;
+
+use seekscope_run::examination::COUNTERS_OF_FTDC;
+
+use super::DoctorReportInput;
+use crate::html::charts::{Line, LineChart, Scale};
+use crate::html::tracks::{Track, TrackGroup};
+use moments::{bands, marks};
+use plans::{Lines, PLANS, Plan};
+use reader::{Points, Reader};
+
+pub(super) use device_seconds::DeviceSeconds;
+
+/// Values of a line; longer courses are averaged, so that a page over hours stays small.
+const VALUES_MAX: usize = 720;
+
+/// The run itself, and what the server's own diagnostic files know of the time before it.
+pub(super) fn groups(
+    input: &DoctorReportInput<'_>,
+    device: Option<&DeviceSeconds>,
+) -> Vec<TrackGroup> {
+    let during = Reader {
+        counters: input.counters,
+        server: "serverStatus",
+        device,
+    };
+    let before = Reader {
+        counters: input.counters,
+        server: COUNTERS_OF_FTDC,
+        device: None,
+    };
+    let groups = [
+        group(input, &during, "tracks-run", "During this run"),
+        before
+            .has_server()
+            .then(|| {
+                group(
+                    input,
+                    &before,
+                    "tracks-before",
+                    "Before it, by the server's diagnostic files",
+                )
+            })
+            .flatten(),
+    ];
+    groups.into_iter().flatten().collect()
+}
+
+fn group(
+    input: &DoctorReportInput<'_>,
+    reader: &Reader<'_>,
+    id: &str,
+    heading: &'static str,
+) -> Option<TrackGroup> {
+    let found: Vec<(Plan, Lines)> = (PLANS.iter())
+        .map(|plan| {
+            let lines = (plan.3)(reader).into_iter();
+            (
+                *plan,
+                lines
+                    .filter(|(_, points)| points.len() > 1)
+                    .collect::<Lines>(),
+            )
+        })
+        .filter(|(_, lines)| !lines.is_empty())
+        .collect();
+    let times = || {
+        found
+            .iter()
+            .flat_map(|(_, lines)| lines)
+            .flat_map(|(_, points)| points)
+    };
+    let (first, last) = (times().map(|p| p.0).min()?, times().map(|p| p.0).max()?);
+    let phase = input
+        .phase()
+        .filter(|phase| reader.is_of_the_run() && phase.ended_ns > phase.started_ns);
+    let low = input.seconds(phase.map_or(first, |phase| phase.started_ns.min(first)));
+    let high = input.seconds(phase.map_or(last, |phase| phase.ended_ns.max(last)));
+    let tracks = found
+        .into_iter()
+        .map(|((track, heading, y, _), lines)| Track {
+            heading,
+            chart: chart(input, format!("{id}-{track}"), y, lines),
+        });
+    Some(TrackGroup {
+        id: id.into(),
+        heading,
+        low,
+        high,
+        bands: bands(input, reader),
+        marks: marks(input, reader, (low, high)),
+        tracks: tracks.collect(),
+    })
+}
+
+fn chart(input: &DoctorReportInput<'_>, id: String, y: Scale, lines: Lines) -> LineChart {
+    let lines: Lines = lines
+        .into_iter()
+        .map(|(label, points)| (label, thinned(points)))
+        .collect();
+    let mut times: Vec<u64> = lines
+        .iter()
+        .flat_map(|(_, points)| points.iter().map(|p| p.0))
+        .collect();
+    times.sort_unstable();
+    times.dedup();
+    let line = |(index, (label, points)): (usize, (&'static str, Points))| {
+        let mut values = vec![None; times.len()];
+        for (t_ns, value) in points {
+            if let Ok(at) = times.binary_search(&t_ns) {
+                values[at] = value.is_finite().then_some(value);
+            }
+        }
+        Line::numbered(index, label, values)
+    };
+    let lines = lines.into_iter().enumerate().map(line).collect();
+    LineChart {
+        id,
+        x: Scale::Seconds,
+        y,
+        dots: false,
+        xs: times.iter().map(|&t_ns| input.seconds(t_ns)).collect(),
+        lines,
+        marks: Vec::new(),
+    }
+}
+
+/// Neighbours averaged until there are few enough.
+fn thinned(points: Points) -> Points {
+    let step = points.len().div_ceil(VALUES_MAX).max(1);
+    let mean = |of: &[(u64, f64)]| {
+        let sum: f64 = of.iter().map(|(_, value)| value).sum();
+        (of[of.len() / 2].0, sum / of.len() as f64)
+    };
+    points.chunks(step).map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_courses_are_averaged() {
+        let points: Points = (0..3000).map(|t| (t, 2.0)).collect();
+        let thin = thinned(points);
+        assert!(thin.len() <= VALUES_MAX && thin.iter().all(|(_, value)| *value == 2.0));
+        assert_eq!(thinned(vec![(1, 1.0), (2, 5.0)]), [(1, 1.0), (2, 5.0)]);
+    }
+}

@@ -1,0 +1,207 @@
+//! What a first screen begins with: how the disk does, and what there is to gain.
+
+use seekscope_doctor::Answers;
+use seekscope_doctor::answers::DeviceLoad;
+use seekscope_pattern::ThreadRole;
+use seekscope_run::units::format_count;
+use seekscope_run::{Finding, Outcome};
+
+use super::DoctorReportInput;
+use crate::layout::sentences::format_s;
+use crate::numbers::{format_number, format_rate, format_share};
+
+/// Says that no other finding saves anything noticeable.
+const HEALTHY: &str = "disk.not-the-problem";
+/// Used of what a disk can do, from which it is what holds the server up.
+const BUSY: f64 = 0.8;
+/// Waiting for files, s per s, below which it is not worth a word: a hundredth of one thread's time.
+const WAITING_LEAST: f64 = 0.01;
+/// Savings, s per hour, below which they are not worth a word.
+const SAVED_LEAST_S: f64 = 1.0;
+const NO_CAUSE: &str = "No cause was found that is worth acting on.";
+
+/// The sentence above all others, and the one that follows it. Control characters of names are not yet
+/// visible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Verdict {
+    pub(super) state: String,
+    pub(super) next: Option<String>,
+}
+
+/// How the disk does, and what there is to do about it, in one or two sentences.
+pub fn verdict(input: &DoctorReportInput<'_>) -> String {
+    let Verdict { state, next } = of(input);
+    [Some(state), next]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
+    let alone = |state: &str| Verdict {
+        state: state.into(),
+        next: None,
+    };
+    if matches!(input.document.outcome, Outcome::Failed | Outcome::Invalid) {
+        return alone("Nothing can be concluded from this run.");
+    }
+    let findings = &input.diagnosis.findings;
+    if let Some(healthy) = findings.iter().find(|finding| finding.id == HEALTHY) {
+        return alone(&healthy.title);
+    }
+    match (state(input), next(findings)) {
+        (Some(state), next) => Verdict {
+            state,
+            next: Some(next.unwrap_or_else(|| NO_CAUSE.into())),
+        },
+        (None, Some(next)) => alone(&next),
+        (None, None) => alone("Too little could be measured to conclude anything."),
+    }
+}
+
+/// How many findings there are, and what the first is worth; `None` without any.
+fn next(findings: &[Finding]) -> Option<String> {
+    let saved_s = findings.first()?.saves_s_per_hour;
+    let saved_s = saved_s.filter(|s| s.is_finite() && *s >= SAVED_LEAST_S);
+    let saved = saved_s.map(|s| format!("saves about {} s of waiting per hour", format_rate(s)));
+    let count = format_count(findings.len() as u64);
+    Some(match (findings.len(), saved) {
+        (1, None) => "One finding.".into(),
+        (1, Some(saved)) => format!("One finding: acting on it {saved}."),
+        (_, None) => format!("{count} findings."),
+        (_, Some(saved)) => format!("{count} findings: acting on the first {saved}."),
+    })
+}
+
+/// How busy the disk is, and how long those threads wait that somebody waits for.
+fn state(input: &DoctorReportInput<'_>) -> Option<String> {
+    let answers = input.answers();
+    let load = answers.device_load.as_ref();
+    // Of a typical disk the ability is a guess: good enough for ranking, not for the first sentence.
+    let used = load
+        .filter(|load| load.ability_measured)
+        .and_then(|load| load.utilisation)
+        .filter(|used| used.is_finite());
+    let state = match (used, load.and_then(ceiling)) {
+        (_, Some(ceiling)) => format!("The disk is held back by {ceiling}"),
+        (Some(used), None) if used >= BUSY => {
+            format!(
+                "The disk is the bottleneck: {} of what it can do is used",
+                format_share(used)
+            )
+        }
+        (Some(used), None) => format!(
+            "The disk has room: {} of what it can do is used",
+            format_share(used)
+        ),
+        (None, None) => return waits(answers).map(|waits| format!("Of every second {waits}.")),
+    };
+    Some(match waits(answers) {
+        Some(waits) => format!("{state}, and of every second {waits}."),
+        None => format!("{state}."),
+    })
+}
+
+fn waits(answers: &Answers) -> Option<String> {
+    let users = answers.device_users.iter();
+    let application = users.filter(|user| user.thread_role == ThreadRole::Application);
+    let waiting_s: f64 = application.map(|user| user.waiting_s_per_s).sum();
+    let noticeable = waiting_s.is_finite() && waiting_s >= WAITING_LEAST;
+    noticeable.then(|| match waiting_s {
+        s if s < 1.0 => format!("application threads wait {} for files", format_s(s)),
+        s => format!(
+            "application threads together wait {} s for files",
+            format_number(s)
+        ),
+    })
+}
+
+fn ceiling(load: &DeviceLoad) -> Option<&str> {
+    load.ceiling
+        .as_deref()
+        .filter(|ceiling| !ceiling.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use seekscope_doctor::Diagnosis;
+    use seekscope_doctor::evidence::Counters;
+    use seekscope_run::RunDocument;
+
+    fn verdict_of(findings: Vec<Finding>, device_load: Option<DeviceLoad>) -> String {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        document.outcome = Outcome::Ok;
+        let answers = Answers {
+            device_load,
+            ..Answers::default()
+        };
+        verdict(&DoctorReportInput {
+            document: &document,
+            diagnosis: &Diagnosis { findings, answers },
+            trace: None,
+            counters: &Counters::default(),
+            events: &|_| Ok(()),
+            leaves: &|_| Ok(()),
+        })
+    }
+
+    fn finding(id: &str, saves_s_per_hour: Option<f64>) -> Finding {
+        Finding {
+            id: id.into(),
+            title: format!("title of {id}"),
+            saves_s_per_hour,
+            ..Finding::default()
+        }
+    }
+
+    fn load(utilisation: Option<f64>, ceiling: Option<&str>) -> Option<DeviceLoad> {
+        Some(DeviceLoad {
+            utilisation,
+            ability_measured: true,
+            ceiling: ceiling.map(String::from),
+            ..DeviceLoad::default()
+        })
+    }
+
+    #[test]
+    fn says_how_the_disk_does_and_what_there_is_to_gain() {
+        assert_eq!(
+            verdict_of(
+                vec![finding("a", Some(840.0)), finding("b", None)],
+                load(Some(0.91), None)
+            ),
+            "The disk is the bottleneck: 91.0 % of what it can do is used. 2 findings: acting on the first \
+             saves about 840 s of waiting per hour."
+        );
+        let room = verdict_of(Vec::new(), load(Some(0.2), None));
+        assert!(
+            room.starts_with("The disk has room") && room.ends_with(NO_CAUSE),
+            "{room}"
+        );
+        let held = verdict_of(
+            vec![finding("a", None)],
+            load(Some(0.2), Some("cgroup read IOPS 150/s")),
+        );
+        assert!(
+            held.starts_with("The disk is held back by cgroup read IOPS 150/s."),
+            "{held}"
+        );
+    }
+
+    #[test]
+    fn a_healthy_disk_and_an_empty_run_say_so() {
+        let healthy = vec![finding("index.unused", Some(3.0)), finding(HEALTHY, None)];
+        assert_eq!(
+            verdict_of(healthy, load(Some(0.1), None)),
+            "title of disk.not-the-problem"
+        );
+        assert!(verdict_of(Vec::new(), None).starts_with("Too little"));
+        let odd = verdict_of(
+            vec![finding("a", Some(f64::NAN))],
+            load(Some(f64::NAN), None),
+        );
+        assert!(!odd.contains("NaN"), "{odd}");
+    }
+}

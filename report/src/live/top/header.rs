@@ -1,0 +1,205 @@
+//! The lines above the files. Each fits into 80 columns at usual figures; what is longer is cut.
+
+use ratatui::style::Modifier;
+use ratatui::text::{Line, Span};
+use seekscope_run::units::{format_bytes, format_count, format_ns};
+
+use super::super::counts::Rates;
+use super::super::draw::{EMPHASIS, hit_share};
+use super::super::vitals::{CheckpointVitals, DiskVitals, Operations, Vitals};
+use super::{TopControls, TopFrame};
+use crate::escape::visible;
+use crate::numbers::{format_mb, format_number, format_rate, format_share, whole};
+
+const UNKNOWN: &str = "-";
+/// A server that has not answered for so long is worth a word, s.
+const SILENT_S: f64 = 2.5;
+/// Kinds of operations named; the rest is in the sum.
+const KINDS_SHOWN: usize = 4;
+
+pub(super) fn lines(shown: &TopFrame, controls: &TopControls) -> Vec<Line<'static>> {
+    let vitals = &shown.vitals;
+    let mut lines = vec![title(shown, controls)];
+    let mut add = |name: &str, text: String| {
+        let name = Span::styled(format!("{name:<7}"), EMPHASIS);
+        lines.push(Line::from(vec![name, Span::raw(text)]));
+    };
+    if vitals.operations.answered_s_ago.is_some() {
+        add("ops", operations(&vitals.operations));
+        add("", latencies(&vitals.operations));
+        add("cache", cache(vitals));
+        add("", checkpoint(&vitals.checkpoint));
+    }
+    add("disk", requests(shown.disk.as_deref(), &vitals.disk));
+    add("", load(vitals));
+    add("server", process(vitals));
+    if let Some(files) = &shown.files {
+        add("files", totals(&files.total));
+    }
+    add("self", own(shown));
+    lines
+}
+
+fn title(shown: &TopFrame, controls: &TopControls) -> Line<'static> {
+    let elapsed = format_ns(whole(shown.elapsed_s * 1e9));
+    let paused = if controls.paused { "  [paused]" } else { "" };
+    Line::from(vec![
+        Span::styled("seekscope top", EMPHASIS),
+        // Before what may be cut off at the edge of the screen.
+        Span::styled(paused, EMPHASIS.add_modifier(Modifier::REVERSED)),
+        Span::raw(format!("  {}, {elapsed}", visible(&shown.subject))),
+    ])
+}
+
+fn rate(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), format_rate)
+}
+
+fn mb(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), format_mb)
+}
+
+fn share(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), format_share)
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), |ms| format_ns(whole(ms * 1e6)))
+}
+
+fn bytes(value: Option<f64>) -> String {
+    value.map_or_else(|| UNKNOWN.into(), |bytes| format_bytes(whole(bytes)))
+}
+
+fn operations(operations: &Operations) -> String {
+    if let Some(silent) = operations.answered_s_ago.filter(|s| *s > SILENT_S) {
+        return format!(
+            "THE SERVER HAS NOT ANSWERED FOR {silent:.0} s; what follows is from before"
+        );
+    }
+    let mut kinds = operations.per_s.clone();
+    kinds.retain(|(_, rate)| *rate > 0.0);
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let kinds: Vec<String> = kinds
+        .iter()
+        .take(KINDS_SHOWN)
+        .map(|(kind, rate)| format!("{kind} {}", format_rate(*rate)))
+        .collect();
+    let total = rate(operations.total_per_s());
+    match kinds.as_slice() {
+        [] => format!("{total}/s"),
+        kinds => format!("{total}/s: {}", kinds.join(", ")),
+    }
+}
+
+fn latencies(operations: &Operations) -> String {
+    format!(
+        "mean latency: reads {}, writes {}, commands {}; queued {}, active {}",
+        ms(operations.read_ms),
+        ms(operations.write_ms),
+        ms(operations.command_ms),
+        rate(operations.queued),
+        rate(operations.active),
+    )
+}
+
+fn cache(vitals: &Vitals) -> String {
+    let cache = &vitals.cache;
+    format!(
+        "{} of {} full, {} dirty; {} MB/s in, {} MB/s out, misses {}",
+        share(cache.used_share),
+        bytes(cache.bytes_max),
+        share(cache.dirty_share),
+        mb(cache.read_bytes_per_s),
+        mb(cache.written_bytes_per_s),
+        share(cache.miss_share),
+    )
+}
+
+fn checkpoint(checkpoint: &CheckpointVitals) -> String {
+    let last = match checkpoint.last_s {
+        Some(last_s) if last_s > 0.0 => {
+            format!("; the last one took {}", format_ns(whole(last_s * 1e9)))
+        }
+        _ => String::new(),
+    };
+    match (checkpoint.running, checkpoint.running_s) {
+        (Some(true), Some(seconds)) => format!("CHECKPOINT RUNNING for {seconds:.0} s{last}"),
+        (Some(_), _) => format!("no checkpoint running{last}"),
+        (None, _) => format!("checkpoint: not known{last}"),
+    }
+}
+
+fn requests(name: Option<&str>, disk: &DiskVitals) -> String {
+    let Some(name) = name.map(visible) else {
+        return "which disk the data is on is not known".into();
+    };
+    if disk.reads_per_s.is_none() {
+        return format!("{name}: no counters yet");
+    }
+    format!(
+        "{name}: {} reads/s {} MB/s {} each; {} writes/s {} MB/s {} each",
+        rate(disk.reads_per_s),
+        mb(disk.read_bytes_per_s),
+        ms(disk.read_ms),
+        rate(disk.writes_per_s),
+        mb(disk.write_bytes_per_s),
+        ms(disk.write_ms),
+    )
+}
+
+fn load(vitals: &Vitals) -> String {
+    let depth = vitals.disk.queue_depth;
+    format!(
+        "busy {}, queue depth {}; some task waited for I/O {} of the time",
+        share(vitals.disk.busy_share),
+        depth.map_or_else(|| UNKNOWN.into(), format_number),
+        share(vitals.io_pressure),
+    )
+}
+
+fn process(vitals: &Vitals) -> String {
+    let process = &vitals.process;
+    if process.cpus.is_none() {
+        return "its process is not seen from here".into();
+    }
+    format!(
+        "{} CPUs, {}; from disk {} MB/s, to disk {} MB/s",
+        rate(process.cpus),
+        bytes(process.memory_bytes),
+        mb(process.read_bytes_per_s),
+        mb(process.write_bytes_per_s),
+    )
+}
+
+fn totals(total: &Rates) -> String {
+    format!(
+        "{} calls/s, {} MB/s read, {} MB/s written, {} in page cache",
+        format_rate(total.calls()),
+        format_mb(total.read_bytes),
+        format_mb(total.write_bytes),
+        hit_share(total),
+    )
+}
+
+/// What watching costs, and whether it saw everything.
+fn own(shown: &TopFrame) -> String {
+    let vitals = &shown.vitals;
+    let cost = format!(
+        "{} of a CPU, {}",
+        share(vitals.own_cpus),
+        bytes(vitals.own_memory_bytes)
+    );
+    match &shown.files {
+        None => format!("{cost}; files are not traced"),
+        Some(files) if files.lost > 0 => format!(
+            "{cost}; {} calls seen, {} LOST",
+            format_count(files.events),
+            format_count(files.lost)
+        ),
+        Some(files) => format!(
+            "{cost}; {} calls seen, none lost",
+            format_count(files.events)
+        ),
+    }
+}
