@@ -1,7 +1,8 @@
-//! `seekscope compare`: runs of the same command side by side. It knows layouts ([`layout`]) and
-//! benchmarks ([`mod@bench`]); a further kind of run gets a module of its own here.
+//! `seekscope compare`: runs of the same command side by side. It knows layouts ([`layout`]),
+//! benchmarks ([`mod@bench`]) and examinations ([`doctor`]); a further kind of run gets a module of its own here.
 
 mod bench;
+mod doctor;
 mod layout;
 
 use std::collections::HashSet;
@@ -30,6 +31,9 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         .collect::<Result<_, _>>()?;
     match &runs[..] {
         [(_, first), ..] if first.bench.is_some() => bench::compare(&runs, args),
+        [first, second] if first.1.examination.is_some() && second.1.examination.is_some() => {
+            doctor::compare(first, second, args)
+        }
         [first, second] => layout::compare(first, second, args),
         _ => Err(Usage("more than two runs can be compared of `bench` only".into()).into()),
     }

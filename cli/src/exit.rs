@@ -84,8 +84,9 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || matches!(cause.downcast_ref(), Some(CqlError::Uri { .. }))
     {
         Some(2)
-    } else if cause.is::<ServerError>()
-        || cause.is::<CqlError>()
+    } else if let Some(error) = cause.downcast_ref::<ServerError>() {
+        Some(code_of_server_error(error))
+    } else if cause.is::<CqlError>()
         || cause.is::<Elsewhere>()
         || matches!(cause.downcast_ref(), Some(LockError::Held { .. }))
         || matches!(
@@ -137,6 +138,14 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
     }
 }
 
+fn code_of_server_error(error: &ServerError) -> u8 {
+    match error {
+        // A right can be granted; a server that is away, or a login that is wrong, is another matter.
+        ServerError::NotAuthorised { .. } => 4,
+        _ => 3,
+    }
+}
+
 /// The server, or what is in it, does not let us work.
 fn is_refusal(error: &WorkloadError) -> bool {
     matches!(
@@ -164,8 +173,8 @@ fn code_of_client_error(error: &ClientError) -> Option<u8> {
 
 fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
     match error {
-        ReorderError::Server(_)
-        | ReorderError::Refused { .. }
+        ReorderError::Server(error) => Some(code_of_server_error(error)),
+        ReorderError::Refused { .. }
         | ReorderError::Busy { .. }
         | ReorderError::Unfinished { .. }
         | ReorderError::NothingPending { .. } => Some(3),
@@ -204,6 +213,22 @@ fn code_of_layout_error(error: &LayoutError) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_right_that_is_missing_is_told_from_a_server_that_refuses() {
+        let lacking = || ServerError::NotAuthorised {
+            uri: "mongodb://h/".into(),
+            command: "shardingState".into(),
+        };
+        let away = ServerError::Unreachable {
+            uri: "mongodb://h/".into(),
+            why: "refused".into(),
+        };
+        assert_eq!(code_of_cause(&lacking()), Some(4));
+        assert_eq!(code_of_cause(&ReorderError::Server(lacking())), Some(4));
+        assert_eq!(code_of_cause(&away), Some(3));
+        assert_eq!(code_of_cause(&ReorderError::Server(away)), Some(3));
+    }
 
     #[test]
     fn a_cause_is_said_once() {

@@ -8,15 +8,21 @@
 mod args;
 mod bench;
 mod clean;
+mod collect;
 mod compare;
+mod completions;
 mod disk;
 mod doctor;
 mod environment;
 mod exit;
 mod interruption;
 mod layout;
+mod live_terminal;
+mod manual;
 mod merge;
 mod mongoperf_command;
+#[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+mod name_lookup;
 mod output;
 mod prefetch;
 mod process_title;
@@ -26,7 +32,9 @@ mod replay;
 mod report_command;
 mod session;
 mod signals;
+mod standing;
 mod stored_arguments;
+mod top;
 mod trace;
 mod tune;
 
@@ -41,6 +49,8 @@ use environment::Environment;
 use progress::Progress;
 
 fn main() -> ExitCode {
+    #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+    name_lookup::load_nothing();
     let cli = Cli::parse_from(environment::command_line());
     let arguments = stored_arguments::stored_arguments(std::env::args_os().skip(1));
     process_title::hide_credentials();
@@ -61,9 +71,14 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
             runtime()?.block_on(doctor::run(&args, &environment, arguments))
         }
+        Command::Top(args) => runtime()?.block_on(top::run(&args)),
         Command::Bench(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
             runtime()?.block_on(bench::run(&args, &environment, arguments))
+        }
+        Command::Collect(args) => {
+            clean::offer(&environment, Progress::new(args.output.quiet))?;
+            runtime()?.block_on(collect::run(&args, &environment, arguments))
         }
         Command::Merge(args) => merge::run(&args, arguments),
         Command::Disk(args) => {
@@ -86,6 +101,8 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
         Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),
         Command::Report(args) => report_command::run(&args),
         Command::Clean(args) => clean::run(&args, &environment),
+        Command::Completions(args) => completions::run(&args),
+        Command::Manual(args) => manual::run(&args),
     }
 }
 

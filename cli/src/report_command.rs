@@ -4,9 +4,8 @@ use anyhow::Result;
 use seekscope_run::{RunDirectory, RunDocument};
 
 use crate::args::ReportArgs;
-use crate::exit::Usage;
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{Session, measured_nothing};
 use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
 
 /// Runs the command.
@@ -36,22 +35,19 @@ pub fn run(args: &ReportArgs) -> Result<()> {
         let progress = Progress::new(args.output.quiet);
         return results.show(&session, &args.output, progress, bench::Show::Tables);
     }
-    if document.layout.is_some() {
+    if document.layout.is_some() && document.examination.is_none() {
         let mut session = Session::reopen(directory, document);
         let results = layout::Results::derive(&mut session)?;
         return results.show(&session, &args.output, Progress::new(args.output.quiet));
     }
     if document.phases.is_empty() {
-        let why = document.outcome_reason.unwrap_or_default();
-        return Err(Usage(format!("{} measured nothing: {why}", args.run.display())).into());
+        return Err(measured_nothing(&args.run, &document).into());
     }
     if document.command == "trace" {
         let progress = Progress::new(args.output.quiet);
         return trace::show(&directory, &mut document, &args.output, progress);
     }
-    let mut session = Session::reopen(directory, document);
-    let results = doctor::Results::derive(&mut session)?;
-    results.show(&session, &args.output, Progress::new(args.output.quiet))
+    doctor::show_run(Session::reopen(directory, document), &args.output)
 }
 
 fn show_disk(args: &ReportArgs, directory: RunDirectory, document: RunDocument) -> Result<()> {
@@ -60,8 +56,7 @@ fn show_disk(args: &ReportArgs, directory: RunDirectory, document: RunDocument) 
         .as_ref()
         .is_none_or(|disk| disk.steps.is_empty())
     {
-        let why = document.outcome_reason.unwrap_or_default();
-        return Err(Usage(format!("{} measured nothing: {why}", args.run.display())).into());
+        return Err(measured_nothing(&args.run, &document).into());
     }
     let mut session = Session::reopen(directory, document);
     let results = disk::Results::derive(&mut session)?;

@@ -12,15 +12,20 @@ use seekscope_run::{
 };
 use seekscope_server::FileMap;
 
+use crate::exit::Usage;
+
 /// How the limitation begins that makes a run incomplete.
 pub const TRACE_BROKE_OFF: &str = "the trace broke off in";
 
 /// See the module.
 pub struct Session {
-    pub directory: RunDirectory,
+    /// Shared with work on other threads, such as the walk over data files.
+    pub directory: Arc<RunDirectory>,
     pub document: RunDocument,
     /// Which file is which, once the server has told.
     pub file_map: Option<FileMap>,
+    /// Files that were looked at without a trace; they join those of the trace at the end.
+    pub more_files: Vec<FileRecord>,
     /// Files of later traces get numbers from here on, so that numbers stay unique in the run.
     pub next_file_id: Arc<AtomicU32>,
     /// The phase under way. It lives here because an interrupted phase must survive the future
@@ -47,6 +52,24 @@ fn default_folder(command: &str) -> PathBuf {
         .chain(numbered)
         .find(|f| !f.exists())
         .unwrap_or_else(|| folder(""))
+}
+
+/// Where a run of this command goes.
+pub fn run_folder(command: &str, out: Option<&Path>) -> PathBuf {
+    out.map_or_else(|| default_folder(command), Path::to_path_buf)
+}
+
+/// Why a run has nothing to be shown: with what ended it.
+pub fn measured_nothing(path: &Path, document: &RunDocument) -> Usage {
+    let why = document.outcome_reason.as_deref().unwrap_or_default();
+    Usage(format!("{} measured nothing: {why}", path.display()))
+}
+
+/// Adds role and namespace to a file, where its path is known.
+pub fn name_file(map: &FileMap, file: &mut FileRecord) {
+    if file.path_state != PathState::Unresolved {
+        (file.role, file.namespace) = map.classify(Path::new(&file.path));
+    }
 }
 
 /// Notes something that a run could not do, once.
@@ -83,9 +106,8 @@ impl Session {
     /// Creates the run directory.
     pub fn begin(command: &str, arguments: Vec<String>, out: Option<&Path>) -> Result<Self> {
         let document = RunDocument::begin(command, arguments);
-        let folder = out.map_or_else(|| default_folder(command), Path::to_path_buf);
         Ok(Self::reopen(
-            RunDirectory::create(&folder, &document)?,
+            RunDirectory::create(&run_folder(command, out), &document)?,
             document,
         ))
     }
@@ -93,9 +115,10 @@ impl Session {
     /// A run that exists.
     pub fn reopen(directory: RunDirectory, document: RunDocument) -> Self {
         Self {
-            directory,
+            directory: Arc::new(directory),
             document,
             file_map: None,
+            more_files: Vec::new(),
             next_file_id: Arc::default(),
             open_phase: Arc::default(),
         }
@@ -196,16 +219,14 @@ impl Session {
 
     /// Adds roles and namespaces to the files of the run.
     fn name_files(&self) -> Result<()> {
-        let Some(map) = &self.file_map else {
+        if self.file_map.is_none() && self.more_files.is_empty() {
             return Ok(());
-        };
-        let mut files = self.directory.files()?;
-        for file in files
-            .iter_mut()
-            .filter(|f| f.path_state != PathState::Unresolved)
-        {
-            (file.role, file.namespace) = map.classify(Path::new(&file.path));
         }
+        let mut files = self.directory.files()?;
+        if let Some(map) = &self.file_map {
+            files.iter_mut().for_each(|file| name_file(map, file));
+        }
+        files.extend(self.more_files.iter().cloned());
         if !files.is_empty() {
             self.directory.save_files(&files)?;
         }

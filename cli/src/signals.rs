@@ -69,7 +69,7 @@ impl Signals {
         ASKED.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             self.first().await;
-            crate::trace::restore_terminal();
+            crate::live_terminal::restore_terminal();
             std::process::exit(130);
         });
     }

@@ -86,7 +86,8 @@ pub async fn run(
             measured.unwrap_or(Ok(Ended::Complete))
         }
     };
-    if signal.is_none() {
+    // As a part of another command, that command goes on listening.
+    if signal.is_none() && args.shown {
         signals.end_at_once();
     }
     finish(session, args, progress, measured, signal, before)

@@ -14,7 +14,7 @@ use seekscope_workload::{
     IndexKeys, IndexPlan, LoadOptions, Sdu, SduOptions, UpdateOptions, drop_index, load, update,
 };
 
-use super::measurement::Measurement;
+use super::measurement::{Measurement, Traced};
 use crate::args::{DemoArgs, EmulatedDisk};
 use crate::environment::Environment;
 use crate::progress::Progress;
@@ -256,7 +256,7 @@ impl<'a> Demo<'a> {
             trace: None,
             process_io: None,
         };
-        let measurement = Measurement::begin(session, Some(local.pid()), phase)?;
+        let measurement = Measurement::begin(session, Some(local.pid()), Traced::Calls, phase)?;
         let built = plan.build(&server).await;
         drop(measurement);
         session.close_phase(built.as_ref().ok().cloned())?;

@@ -102,6 +102,8 @@ fn from_comparison(
     }
     let sure = fresh.fully_traced() && aged.fully_traced();
     Finding {
+        subject: String::new(),
+        saves_s_per_hour: None,
         id: id.into(),
         title,
         evidence,
@@ -220,6 +222,8 @@ fn from_observation(observed: &Analysed<'_>) -> Option<Finding> {
         format_ns(file.reads.latency_ns.p99),
     );
     Some(Finding {
+        subject: String::new(),
+        saves_s_per_hour: None,
         id: "io.reads-jump".into(),
         title: format!("Reads of {name} are {}: {} of them continue where the last one ended", pattern.kind.name(), percent(pattern.contiguous_share)),
         evidence: vec![

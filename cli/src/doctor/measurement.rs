@@ -1,23 +1,59 @@
 //! A stretch of time during which the server's I/O is recorded.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use seekscope_run::directory::IoWriter;
 use seekscope_run::{
-    FileRecord, IoEvent, Limitation, Phase, ProcessIo, ThreadRecord, monotonic_ns,
+    FileRecord, IoEvent, IoKind, Limitation, Phase, ProcessIo, ThreadRecord, monotonic_ns,
 };
 use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
-use seekscope_trace::{EventSink, LiveSource, Recording, SinkError, TraceError, TraceOptions};
+use seekscope_trace::{
+    EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
+};
 
 use crate::session::{OpenPhase, Session};
+
+/// What of a process's I/O is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traced {
+    /// Read and write calls.
+    Calls,
+    /// Also syncs, rings, and the requests of the disks that hold its open files; what the kernel does
+    /// not let us follow is a limitation. Page faults are left out: the database maps no data files, and
+    /// following them costs everybody.
+    WithDisk,
+    /// Only the kernel's own counters of the process.
+    Nothing,
+}
+
+impl Traced {
+    fn options(self, pid: u32) -> Option<TraceOptions> {
+        let calls = TraceOptions::new(pid);
+        match self {
+            Self::Calls => Some(calls),
+            Self::WithDisk => Some(TraceOptions {
+                kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
+                groups: vec![Group::Calls, Group::Uring, Group::Aio, Group::Block],
+                ..calls
+            }),
+            Self::Nothing => None,
+        }
+    }
+
+    /// Loads the programs into the kernel; `None` where nothing is to be traced.
+    pub fn attach(self, pid: u32) -> Option<Result<LiveSource, TraceError>> {
+        Some(LiveSource::attach(&self.options(pid)?))
+    }
+}
 
 /// Recording from [`Measurement::begin`] until it is dropped, also by an interruption. Either way
 /// the phase, with what was measured so far, is then in the session.
 pub struct Measurement {
     recording: Option<Recording>,
+    events: Arc<AtomicU64>,
     server: Option<(u32, ProcessIo)>,
     phase: Option<Phase>,
     slot: Arc<Mutex<Option<OpenPhase>>>,
@@ -26,13 +62,37 @@ pub struct Measurement {
 impl Measurement {
     /// Starts recording process `pid`. Where tracing is impossible the session's limitations say
     /// why, and the counters of `/proc` are still taken.
-    pub fn begin(session: &mut Session, pid: Option<u32>, mut phase: Phase) -> Result<Self> {
+    pub fn begin(
+        session: &mut Session,
+        pid: Option<u32>,
+        traced: Traced,
+        phase: Phase,
+    ) -> Result<Self> {
+        let source = pid.and_then(|pid| traced.attach(pid));
+        Self::begin_with(session, pid, source, phase)
+    }
+
+    /// The same with what was attached beforehand, which takes the kernel a while.
+    pub fn begin_with(
+        session: &mut Session,
+        pid: Option<u32>,
+        source: Option<Result<LiveSource, TraceError>>,
+        mut phase: Phase,
+    ) -> Result<Self> {
         let sink = RunSink {
             writer: session.directory.io_writer()?,
             next_file_id: Arc::clone(&session.next_file_id),
+            events: Arc::default(),
         };
-        let recording = match pid.map(start_recording(sink)) {
-            Some(Ok(recording)) => Some(recording),
+        let events = Arc::clone(&sink.events);
+        let recording = match source {
+            Some(Ok(source)) => {
+                note_refused(session, &source);
+                // Numbers stay unique in the run although each trace counts its files anew.
+                let first_file_id = sink.next_file_id.load(Ordering::Relaxed);
+                let source = source.with_first_file_id(first_file_id);
+                Some(Recording::start(Box::new(source), Box::new(sink)))
+            }
             Some(Err(error)) => {
                 session.limit(untraced(&error));
                 None
@@ -44,10 +104,22 @@ impl Measurement {
         session.open_phase(&phase)?;
         Ok(Self {
             recording,
+            events,
             server,
             phase: Some(phase),
             slot: session.phase_slot(),
         })
+    }
+
+    /// Events recorded so far; `None` where nothing is traced.
+    pub fn events(&self) -> Option<u64> {
+        self.recording.as_ref()?;
+        Some(self.events.load(Ordering::Relaxed))
+    }
+
+    /// The recording has ended by itself, which it does only on an error.
+    pub fn has_failed(&self) -> bool {
+        self.recording.as_ref().is_some_and(Recording::has_failed)
     }
 
     fn end(&mut self) {
@@ -79,12 +151,14 @@ impl Drop for Measurement {
     }
 }
 
-fn start_recording(sink: RunSink) -> impl FnOnce(u32) -> Result<Recording, TraceError> {
-    move |pid| {
-        // Numbers stay unique in the run although each trace counts its files anew.
-        let first_file_id = sink.next_file_id.load(Ordering::Relaxed);
-        let source = LiveSource::attach(&TraceOptions::new(pid))?.with_first_file_id(first_file_id);
-        Ok(Recording::start(Box::new(source), Box::new(sink)))
+/// What this kernel does not let us follow stands in the run.
+fn note_refused(session: &mut Session, source: &LiveSource) {
+    for group in source.refused() {
+        session.limit(Limitation {
+            what: format!("{} were not followed", group.group),
+            why: group.how,
+            remedy: String::new(),
+        });
     }
 }
 
@@ -112,10 +186,12 @@ fn untraced(error: &TraceError) -> Limitation {
 struct RunSink {
     writer: IoWriter,
     next_file_id: Arc<AtomicU32>,
+    events: Arc<AtomicU64>,
 }
 
 impl EventSink for RunSink {
     fn event(&mut self, event: &IoEvent) -> Result<(), SinkError> {
+        self.events.fetch_add(1, Ordering::Relaxed);
         EventSink::event(&mut self.writer, event)
     }
 

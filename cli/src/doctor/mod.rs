@@ -1,24 +1,66 @@
-//! `seekscope doctor`: measure, compare, conclude, report.
+//! `seekscope doctor`: gather, conclude, report.
+//!
+//! `examine` watches a server and leaves its records in the run directory; `conclusion` derives all that
+//! is said from the records of any run, `recorded` of those that were brought here, `judgement` holds
+//! findings against an earlier run's and a user's limits. `index_builds`
+//! (with `demo`, `permitted_build`, `comparison`, `findings`, `results`, `summary`) is the older kind of
+//! run, which builds indexes and compares them.
 
 mod comparison;
+mod conclusion;
 mod demo;
-mod existing;
+mod diagnostic_folder;
+mod examine;
 mod findings;
+mod index_builds;
+mod judgement;
 mod measurement;
+mod permitted_build;
+mod recorded;
 mod results;
 mod summary;
 
-pub use results::Results;
+pub use conclusion::Conclusion;
+pub use examine::{Asked, examine};
+pub use judgement::Earlier;
+pub use recorded::show_run;
+
+use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{HostFacts, Outcome};
 
 use crate::args::DoctorArgs;
 use crate::environment::Environment;
-use crate::exit::{Interrupted, message_of};
-use crate::progress::Progress;
-use crate::session::{self, Session};
-use crate::signals::Signals;
+use crate::exit::Usage;
+use crate::output;
+
+/// What the command is to be done to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target<'a> {
+    Server(&'a str),
+    /// A run, a bundle, or a folder of diagnostic files.
+    Recorded(&'a Path),
+}
+
+impl<'a> Target<'a> {
+    /// A connection string, or something that exists.
+    pub fn of(text: &'a str) -> Result<Self, Usage> {
+        if text.contains("://") {
+            return Ok(Self::Server(text));
+        }
+        let path = Path::new(text);
+        if path.exists() {
+            return Ok(Self::Recorded(path));
+        }
+        // A connection string without its beginning, which may hold a password.
+        if text.contains([':', '@']) {
+            return Ok(Self::Server(text));
+        }
+        Err(Usage(format!(
+            "{text:?} is neither a connection string (mongodb://…) nor a run, bundle or folder that exists"
+        )))
+    }
+}
 
 /// Runs the command to its end, interrupted or not; the run directory is complete either way.
 pub async fn run(
@@ -26,88 +68,16 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
-    let mut signals = Signals::catch();
-    let progress = Progress::new(args.output.quiet);
-    let uri = args.target.as_deref();
-    let request = uri
-        .map(|uri| existing::Request::new(uri, &args.existing))
-        .transpose()?;
-    let mut session = Session::begin("doctor", arguments, args.out.as_deref())?;
-    session.document.host = Some(HostFacts::read(std::path::Path::new("/")));
-    session.save()?;
-
-    let mut to_remove = None;
-    let measured = tokio::select! {
-        biased;
-        signal = signals.first() => Err(Interrupted(signal).into()),
-        result = async {
-            match &request {
-                Some(request) => existing::run(&mut session, request, progress, &mut to_remove).await,
-                None => demo::run(&mut session, &args.demo, environment, progress).await,
-            }
-        } => result,
-    };
-    if let Some(index) = to_remove {
-        existing::note_removal(&mut session, index.remove().await);
+    if args.print_role {
+        return output::print(&examine::role_script());
     }
-    let (outcome, reason) = match &measured {
-        Ok(()) => outcome_of(&session),
-        Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
-    };
-    match (session.end(outcome, reason.clone()), &measured) {
-        (Err(end), Err(_)) => {
-            // The first error is the one that matters; this one is likely its consequence.
-            progress.say(format!(
-                "the run could not be completed on disk: {}",
-                message_of(&end)
-            ));
-            return measured;
+    let target = args.target.as_deref().map(Target::of).transpose()?;
+    match target {
+        None => index_builds::run(args, environment, arguments).await,
+        Some(Target::Server(_)) if args.examine.allow_index_build => {
+            index_builds::run(args, environment, arguments).await
         }
-        (ended, Ok(())) => ended?,
-        (Ok(()), Err(_)) => {}
-    }
-    if session.document.phases.is_empty() {
-        // Nothing was measured: there is nothing to show but the error.
-        return measured;
-    }
-    let results = Results::derive(&mut session)?;
-    results.show(&session, &args.output, progress)?;
-    measured?;
-    match outcome {
-        Outcome::Invalid => Err(crate::exit::Inconsistent(reason.unwrap_or_default()).into()),
-        Outcome::Partial => Err(anyhow::anyhow!(reason.unwrap_or_default())),
-        _ => Ok(()),
-    }
-}
-
-/// A trace must account for every event it saw, must not end early, and nothing of ours may stay
-/// on the server.
-fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
-    let unaccounted = session.document.phases.iter().find_map(|phase| {
-        let trace = phase.trace.as_ref()?;
-        (!trace.adds_up()).then(|| {
-            format!(
-                "the trace of \"{}\" does not add up: {} events seen, {} written, {} lost",
-                phase.name, trace.seen, trace.written, trace.lost
-            )
-        })
-    });
-    if unaccounted.is_some() {
-        return (Outcome::Invalid, unaccounted);
-    }
-    let grave =
-        session.document.limitations.iter().find(|l| {
-            l.what == existing::INDEX_STAYED || l.what.starts_with(session::TRACE_BROKE_OFF)
-        });
-    match grave {
-        Some(limitation) => {
-            let text = format!(
-                "{}: {}. {}",
-                limitation.what, limitation.why, limitation.remedy
-            );
-            (Outcome::Partial, Some(text))
-        }
-        None => (Outcome::Ok, None),
+        Some(Target::Server(uri)) => examine::run(args, uri, environment, arguments).await,
+        Some(Target::Recorded(path)) => recorded::run(args, path, arguments),
     }
 }

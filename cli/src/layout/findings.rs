@@ -32,6 +32,8 @@ fn finding(file: &LayoutFile, disk_measured: bool, uri: Option<&str>) -> Option<
             .into(),
     });
     Some(Finding {
+        subject: String::new(),
+        saves_s_per_hour: None,
         id: "layout.key-order-lost".into(),
         title: format!("{} has lost its order on disk", file_name(file)),
         evidence,

@@ -307,7 +307,8 @@ pub fn write_leaves(writer: &mut LeafWriter<'_>, file_id: u32, leaves: &[Leaf]) 
     Ok(())
 }
 
-fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
+/// The file's row in `files.parquet`.
+pub fn file_record(file: &LayoutFile, path: &Path) -> FileRecord {
     let path: PathBuf = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let metadata = path.metadata().ok();
     let device = metadata.as_ref().map_or(0, MetadataExt::dev);

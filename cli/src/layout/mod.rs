@@ -16,7 +16,9 @@ mod summary;
 mod watch;
 
 pub use collection::CollectionLayout;
-pub use place::{Whereabouts, find_file};
+pub use measurement::{file_record, named_file, write_leaves};
+pub use place::{Whereabouts, find_file, seen_from_here};
+pub use record::Recorder;
 pub use results::Results;
 pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};

@@ -106,8 +106,8 @@ fn data_path(target: &TargetFacts, missing: &[Limitation], shown: &str) -> Resul
     seen_from_here(pid, dbpath)
 }
 
-/// A server in a container has a root of its own.
-fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
+/// A folder of the process as this process can open it: a server in a container has a root of its own.
+pub fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
     let root = PathBuf::from(format!("/proc/{pid}/root/"));
     let identity = |path: &Path| path.metadata().map(|m| (m.dev(), m.ino()));
     match (identity(&root), identity(Path::new("/"))) {

@@ -7,7 +7,7 @@ use seekscope_layout::order::{WINDOW_BYTES, scan_order, scanned};
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_layout::{DeviceMap, WalkedFile};
 use seekscope_run::{LayoutFile, OrderDecay};
-use seekscope_wiredtiger::Leaf;
+use seekscope_wiredtiger::{Extent, Leaf};
 
 use super::scan_disk::ScanDisk;
 use super::since::Since;
@@ -69,6 +69,21 @@ impl Recorder {
     }
 }
 
+/// Where in the file its free space lies.
+fn place_free_space(file: &mut LayoutFile, free: &[Extent]) {
+    let tenth = file.file_bytes / 10;
+    let before = |end: u64| {
+        let holes = free.iter().filter(|hole| hole.offset < end);
+        holes.map(|hole| hole.bytes).sum()
+    };
+    file.free_in_first_80_percent_bytes = Some(before(file.file_bytes - 2 * tenth));
+    file.free_in_first_90_percent_bytes = Some(before(file.file_bytes - tenth));
+    let last = free
+        .last()
+        .filter(|hole| hole.offset.saturating_add(hole.bytes) >= file.file_bytes);
+    file.free_at_end_bytes = Some(last.map_or(0, |hole| hole.bytes));
+}
+
 /// What is there, by kind.
 fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     let tree = &walked.tree;
@@ -90,10 +105,38 @@ fn count(file: &mut LayoutFile, walked: &WalkedFile) {
     file.free_bytes = walked.free.iter().map(|extent| extent.bytes).sum();
     file.holes = walked.free.len() as u64;
     file.largest_hole_bytes = walked.free.iter().map(|e| e.bytes).max().unwrap_or(0);
+    place_free_space(file, &walked.free);
     file.bytes_read = walked.bytes_read;
     file.reads = walked.reads;
     file.restarts = walked.restarts;
     if file.leaf_pages == 0 {
         file.not_measured = Some("empty: it has no rows as of its newest checkpoint".into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_space_has_a_place() {
+        let mut file = LayoutFile {
+            file_bytes: 100_000,
+            ..LayoutFile::default()
+        };
+        let hole = |offset, bytes| Extent { offset, bytes };
+        place_free_space(
+            &mut file,
+            &[
+                hole(4_096, 10_000),
+                hole(85_000, 2_000),
+                hole(99_000, 1_000),
+            ],
+        );
+        assert_eq!(file.free_in_first_80_percent_bytes, Some(10_000));
+        assert_eq!(file.free_in_first_90_percent_bytes, Some(12_000));
+        assert_eq!(file.free_at_end_bytes, Some(1_000));
+        place_free_space(&mut file, &[]);
+        assert_eq!(file.free_at_end_bytes, Some(0));
     }
 }

@@ -1,33 +1,23 @@
-//! `seekscope trace --live`: the window that a recording feeds, and the terminal that shows it.
+//! `seekscope trace --live`: the window that a recording feeds, and its picture on the terminal.
 
-use std::io::{self, Stderr, Write, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ratatui::Terminal;
-use ratatui::backend::CrosstermBackend;
-use ratatui::crossterm::cursor::Show;
-use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, poll, read};
-use ratatui::crossterm::execute;
-use ratatui::crossterm::terminal::{
-    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
-};
-use rustix::process::{Signal, getpid, kill_process};
+use ratatui::Frame;
+use ratatui::crossterm::event::KeyCode;
 use seekscope_report::live::{Controls, Glyphs, Key, LiveSnapshot, LiveWindow, draw};
 use seekscope_run::{FileRecord, IoEvent, ThreadRecord, monotonic_ns};
 use seekscope_trace::{EventSink, SinkError};
 
-/// The picture changes twice a second, like its columns.
-const REDRAW: Duration = Duration::from_millis(500);
-/// How soon a key or the end of the trace is noticed.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+use crate::live_terminal::View;
+
 /// Events passed on to the window at a time.
 const BATCH: usize = 4096;
 
 /// What the recording fills and the terminal shows.
 pub type SharedWindow = Arc<Mutex<LiveWindow>>;
+
+/// Says what a file is to the database, where that is known.
+pub type NameFile = Box<dyn FnMut(&mut FileRecord) + Send>;
 
 /// A window of a trace that begins now.
 pub fn new_window() -> SharedWindow {
@@ -35,7 +25,7 @@ pub fn new_window() -> SharedWindow {
 }
 
 /// A panic while drawing must not end the recording.
-fn lock(window: &SharedWindow) -> MutexGuard<'_, LiveWindow> {
+pub fn lock(window: &SharedWindow) -> MutexGuard<'_, LiveWindow> {
     window.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -44,15 +34,18 @@ fn lock(window: &SharedWindow) -> MutexGuard<'_, LiveWindow> {
 pub struct Tee<S> {
     inner: S,
     window: SharedWindow,
+    name: NameFile,
     waiting: Vec<IoEvent>,
 }
 
 impl<S: EventSink> Tee<S> {
-    pub fn new(inner: S, window: SharedWindow) -> Self {
+    /// The window gets files with the names that `name` gives them.
+    pub fn new(inner: S, window: SharedWindow, name: NameFile) -> Self {
         let waiting = Vec::with_capacity(BATCH);
         Self {
             inner,
             window,
+            name,
             waiting,
         }
     }
@@ -75,7 +68,9 @@ impl<S: EventSink> EventSink for Tee<S> {
     }
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
-        lock(&self.window).file(file);
+        let mut named = file.clone();
+        (self.name)(&mut named);
+        lock(&self.window).file(&named);
         self.inner.file(file)
     }
 
@@ -94,181 +89,53 @@ impl<S: EventSink> EventSink for Tee<S> {
     }
 }
 
-/// Is stderr in the state that [`LiveView`] needs? Global, because panics and the second signal end
-/// the process past every destructor, and must leave the terminal as it was all the same.
-static ACTIVE: AtomicBool = AtomicBool::new(false);
-
-/// Gives the terminal back, if it was taken. To be called before `std::process::exit`.
-pub fn restore_terminal() {
-    if ACTIVE.swap(false, Ordering::SeqCst) {
-        // There is nobody left to tell of a terminal that has gone.
-        let _ = disable_raw_mode();
-        let _ = execute!(stderr(), LeaveAlternateScreen, Show);
-        let _ = stderr().flush();
-    }
-}
-
-fn take_terminal() -> io::Result<Terminal<CrosstermBackend<Stderr>>> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let report = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |panic| {
-            restore_terminal();
-            report(panic);
-        }));
-    });
-    enable_raw_mode()?;
-    ACTIVE.store(true, Ordering::SeqCst);
-    execute!(stderr(), EnterAlternateScreen)?;
-    Terminal::new(CrosstermBackend::new(stderr()))
-}
-
-/// A trace on the terminal (stderr), until it is dropped. The keys q and Ctrl-C send this process
-/// SIGINT: they are Ctrl-C, which a terminal that hands over single keys no longer turns into one.
-pub struct LiveView {
-    end: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl LiveView {
-    /// Takes the terminal and begins to show `window`. Nothing else may be written to stderr
-    /// until the view is dropped.
-    ///
-    /// # Errors
-    /// The terminal refuses, or there is none; it is left as it was.
-    pub fn start(window: SharedWindow) -> io::Result<Self> {
-        let terminal = take_terminal().inspect_err(|_| restore_terminal())?;
-        let end = Arc::new(AtomicBool::new(false));
-        let glyphs = if crate::environment::has_unicode() {
-            Glyphs::Unicode
-        } else {
-            Glyphs::Ascii
-        };
-        let mut screen = Screen {
-            terminal,
-            window,
-            glyphs,
-            controls: Controls::default(),
-            end: Arc::clone(&end),
-        };
-        let show = move || {
-            // Without its terminal the view has no purpose; the trace has.
-            let _ = screen.run();
-            restore_terminal();
-        };
-        let thread = std::thread::Builder::new()
-            .name("trace-view".into())
-            .spawn(show);
-        let thread = thread.inspect_err(|_| restore_terminal())?;
-        Ok(Self {
-            end,
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for LiveView {
-    fn drop(&mut self) {
-        self.end.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // The hook has already told of a panic.
-            let _ = thread.join();
-        }
-        restore_terminal();
-    }
-}
-
-/// What the drawing thread has.
-struct Screen {
-    terminal: Terminal<CrosstermBackend<Stderr>>,
+/// The picture of a recording.
+pub struct TraceView {
     window: SharedWindow,
-    glyphs: Glyphs,
+    shown: LiveSnapshot,
     controls: Controls,
-    end: Arc<AtomicBool>,
 }
 
-/// What an input event asks for.
-enum Wish {
-    End,
-    Key(Key),
-    Redraw,
-    Nothing,
-}
-
-impl Screen {
-    fn run(&mut self) -> io::Result<()> {
-        let mut shown = self.look();
-        let mut looked = Instant::now();
-        self.draw(&shown)?;
-        while self.is_wanted() {
-            let wish = if poll(LOOK_AGAIN)? {
-                wish(&read()?)
-            } else {
-                Wish::Nothing
-            };
-            match wish {
-                Wish::End => {
-                    restore_terminal();
-                    let _ = kill_process(getpid(), Signal::INT);
-                    return Ok(());
-                }
-                Wish::Key(key) => {
-                    let selected = self.controls.selected;
-                    self.controls.obey(key, &shown);
-                    if self.controls.selected != selected {
-                        // Another file's map must be fetched, paused or not.
-                        shown = self.look();
-                    }
-                    self.draw(&shown)?;
-                }
-                Wish::Redraw => self.draw(&shown)?,
-                Wish::Nothing if self.controls.paused || looked.elapsed() < REDRAW => {}
-                Wish::Nothing => {
-                    shown = self.look();
-                    looked = Instant::now();
-                    self.draw(&shown)?;
-                }
-            }
+impl TraceView {
+    pub fn new(window: SharedWindow) -> Self {
+        let controls = Controls::default();
+        let shown = lock(&window).snapshot(monotonic_ns(), controls.selected);
+        Self {
+            window,
+            shown,
+            controls,
         }
-        Ok(())
+    }
+}
+
+impl View for TraceView {
+    fn look(&mut self) {
+        self.shown = lock(&self.window).snapshot(monotonic_ns(), self.controls.selected);
     }
 
-    /// Not after the end, nor once the terminal was given back.
-    fn is_wanted(&self) -> bool {
-        !self.end.load(Ordering::Relaxed) && ACTIVE.load(Ordering::SeqCst)
-    }
-
-    fn look(&self) -> LiveSnapshot {
-        lock(&self.window).snapshot(monotonic_ns(), self.controls.selected)
-    }
-
-    fn draw(&mut self, shown: &LiveSnapshot) -> io::Result<()> {
-        if self.is_wanted() {
-            let (controls, glyphs) = (self.controls, self.glyphs);
-            self.terminal
-                .draw(|frame| draw(frame, shown, &controls, glyphs))?;
+    fn key(&mut self, key: KeyCode) -> bool {
+        let key = match key {
+            KeyCode::Char('p' | ' ') => Key::Pause,
+            KeyCode::Up | KeyCode::Char('k') => Key::Up,
+            KeyCode::Down | KeyCode::Char('j') => Key::Down,
+            KeyCode::Tab => Key::Tab,
+            _ => return false,
+        };
+        let selected = self.controls.selected;
+        self.controls.obey(key, &self.shown);
+        if self.controls.selected != selected {
+            // Another file's map must be fetched, paused or not.
+            self.look();
         }
-        Ok(())
+        true
     }
-}
 
-fn wish(event: &Event) -> Wish {
-    match event {
-        Event::Key(key) if key.kind != KeyEventKind::Release => wish_of_key(key),
-        Event::Resize(..) => Wish::Redraw,
-        _ => Wish::Nothing,
+    fn is_paused(&self) -> bool {
+        self.controls.paused
     }
-}
 
-fn wish_of_key(key: &KeyEvent) -> Wish {
-    match key.code {
-        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Wish::End,
-        KeyCode::Char('q') | KeyCode::Esc => Wish::End,
-        KeyCode::Char('p') | KeyCode::Char(' ') => Wish::Key(Key::Pause),
-        KeyCode::Up | KeyCode::Char('k') => Wish::Key(Key::Up),
-        KeyCode::Down | KeyCode::Char('j') => Wish::Key(Key::Down),
-        KeyCode::Tab => Wish::Key(Key::Tab),
-        _ => Wish::Nothing,
+    fn draw(&self, frame: &mut Frame<'_>, glyphs: Glyphs) {
+        draw(frame, &self.shown, &self.controls, glyphs);
     }
 }
 
@@ -316,7 +183,7 @@ mod tests {
         };
         let window: SharedWindow = Arc::new(Mutex::new(LiveWindow::new(0)));
         let mut counter = Counter::default();
-        let mut tee = Tee::new(&mut counter, Arc::clone(&window));
+        let mut tee = Tee::new(&mut counter, Arc::clone(&window), Box::new(|_| {}));
         (0..BATCH + 3).for_each(|_| tee.event(&event).unwrap());
         assert_eq!(lock(&window).events(), BATCH as u64);
         tee.drained().unwrap();
@@ -326,11 +193,9 @@ mod tests {
 
     #[test]
     fn keys() {
-        let key = |code, modifiers| wish_of_key(&KeyEvent::new(code, modifiers));
-        let (none, control) = (KeyModifiers::NONE, KeyModifiers::CONTROL);
-        assert!(matches!(key(KeyCode::Char('q'), none), Wish::End));
-        assert!(matches!(key(KeyCode::Char('c'), control), Wish::End));
-        assert!(matches!(key(KeyCode::Char('c'), none), Wish::Nothing));
-        assert!(matches!(key(KeyCode::Tab, none), Wish::Key(Key::Tab)));
+        let mut view = TraceView::new(Arc::new(Mutex::new(LiveWindow::new(0))));
+        assert!(view.key(KeyCode::Tab) && view.key(KeyCode::Char('p')));
+        assert!(view.is_paused());
+        assert!(!view.key(KeyCode::Char('x')));
     }
 }

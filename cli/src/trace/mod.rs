@@ -12,9 +12,11 @@ mod started_command;
 mod summary;
 mod whose;
 
-pub use live::restore_terminal;
-pub use results::show;
+pub use live::{SharedWindow, Tee, lock};
+pub use record::disk_is_full;
+pub use results::{analyse, close_abandoned_phase, show};
 pub use started_command::StartedCommand;
+pub use summary::summary as trace_summary;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

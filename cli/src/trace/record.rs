@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{
-    CacheState, Disk, HostFacts, Limitation, Outcome, Phase, TraceFacts, monotonic_ns,
+    CacheState, Disk, FileRecord, HostFacts, Limitation, Outcome, Phase, TraceFacts, monotonic_ns,
 };
 use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
@@ -15,13 +15,14 @@ use seekscope_trace::{EventSink, LiveSource, Recording, TraceOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::flight_recorder::{FlightRecorder, FlightState};
-use super::live::{LiveView, Tee, new_window};
+use super::live::{Tee, TraceView, new_window};
 use super::whose::Whose;
 use super::{choices, counting, results};
 use crate::args::RecordArgs;
 use crate::exit::{Inconsistent, Interrupted, message_of};
+use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
-use crate::session::Session;
+use crate::session::{Session, name_file};
 use crate::signals::Signals;
 
 /// How soon the end of the processes, or of the time, is noticed.
@@ -216,8 +217,10 @@ async fn follow(
     let mut view = None;
     if args.mode.live {
         let window = new_window();
-        sink = Box::new(Tee::new(sink, Arc::clone(&window)));
-        view = Some(LiveView::start(window)?);
+        let map = session.file_map.clone().unwrap_or_default();
+        let name = Box::new(move |file: &mut FileRecord| name_file(&map, file));
+        sink = Box::new(Tee::new(sink, Arc::clone(&window), name));
+        view = Some(LiveTerminal::start(TraceView::new(window))?);
     }
     let recording = Recording::start(Box::new(source), sink);
     if let Some(command) = &whose.command {
@@ -301,7 +304,8 @@ pub async fn until_over(
     }
 }
 
-fn disk_is_full(run: &Path) -> Option<String> {
+/// Why recording cannot go on, once the disk under the run is nearly full.
+pub fn disk_is_full(run: &Path) -> Option<String> {
     let space = rustix::fs::statvfs(run).ok()?;
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
     (free_bytes < FREE_BYTES_MIN).then(|| {

@@ -44,7 +44,7 @@ pub fn show(
 const READING: &str = "while reading the events of the run";
 
 /// The events are passed on, never held: there may be more of them than memory.
-fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
+pub fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
     let totals = directory.totals()?;
     if !totals.is_empty() {
         return Ok(TraceAnalysis::of_totals(&totals, &directory.files()?));
@@ -57,7 +57,7 @@ fn analyse(directory: &RunDirectory) -> Result<TraceAnalysis> {
 }
 
 /// A killed run left its phase open: it ends with its last event, and has no trailer.
-fn close_abandoned_phase(document: &mut RunDocument, analysis: &TraceAnalysis) {
+pub fn close_abandoned_phase(document: &mut RunDocument, analysis: &TraceAnalysis) {
     let open = document.phases.iter_mut().find(|phase| phase.ended_ns == 0);
     let Some(phase) = open else { return };
     phase.ended_ns = analysis.ended_ns.max(phase.started_ns);

@@ -3,7 +3,9 @@ use crate::support::{Bench, run_document, stderr};
 #[test]
 fn every_command_has_help_with_examples() {
     let bench = Bench::new();
-    for command in ["doctor", "bench", "merge", "replay", "report", "clean"] {
+    for command in [
+        "doctor", "top", "bench", "merge", "replay", "report", "clean",
+    ] {
         let output = bench.seekscope(&[command, "--help"]).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         assert!(

@@ -6,10 +6,12 @@ use serde_json::Value;
 pub fn assert_valid(name: &str, document: &Value) {
     let text = match name {
         "doctor" => include_str!("../../../docs/schema/doctor.schema.json"),
+        "collect" => include_str!("../../../docs/schema/collect.schema.json"),
         "disk" => include_str!("../../../docs/schema/disk.schema.json"),
         "disk-predict" => include_str!("../../../docs/schema/disk-predict.schema.json"),
         "bench" => include_str!("../../../docs/schema/bench.schema.json"),
         "merge" => include_str!("../../../docs/schema/merge.schema.json"),
+        "top" => include_str!("../../../docs/schema/top.schema.json"),
         "trace" => include_str!("../../../docs/schema/trace.schema.json"),
         "replay" => include_str!("../../../docs/schema/replay.schema.json"),
         "reorder" => include_str!("../../../docs/schema/reorder.schema.json"),

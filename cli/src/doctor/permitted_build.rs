@@ -1,15 +1,16 @@
-//! `doctor TARGET`: a server that is not ours. Reads only, unless an index build was permitted.
+//! `doctor URI --index KEYS --allow-index-build`: an index built, traced, on a server that is not ours,
+//! and dropped again.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{CacheState, DeviceFacts, Disk, Limitation, Phase};
-use seekscope_server::{FileMap, Namespace, ProcFs, Server};
+use seekscope_server::{FileMap, Namespace, NamespaceError, ProcFs, Server};
 use seekscope_workload::{IndexKeys, IndexPlan, drop_index};
 
-use super::measurement::Measurement;
-use crate::args::ExistingArgs;
+use super::measurement::{Measurement, Traced};
+use crate::args::ExamineArgs;
 use crate::exit::Usage;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -21,6 +22,8 @@ const REMOVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// The limitation that makes a run incomplete.
 pub const INDEX_STAYED: &str = "the index built for this run could not be removed";
+/// The limitation where the server does not tell its catalogue.
+pub const FILES_UNNAMED: &str = "files are shown without their collections";
 const REMOVE_TRIES: u32 = 5;
 const REMOVE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -63,25 +66,26 @@ impl ForeignIndex {
 /// What was asked for, checked before anything is touched.
 pub struct Request<'a> {
     uri: &'a str,
-    args: &'a ExistingArgs,
-    namespace: Option<Namespace>,
-    keys: Option<IndexKeys>,
+    pid: Option<u32>,
+    namespace: Namespace,
+    keys: IndexKeys,
 }
 
 impl<'a> Request<'a> {
     /// Checks names and key pattern.
-    pub fn new(uri: &'a str, args: &'a ExistingArgs) -> Result<Self, Usage> {
-        let namespace = args
-            .collection
-            .as_deref()
-            .map(str::parse::<Namespace>)
-            .transpose();
-        let keys = args.index.as_deref().map(IndexKeys::parse).transpose();
+    pub fn new(uri: &'a str, args: &ExamineArgs) -> Result<Self, Usage> {
+        let ([collection], Some(index)) = (args.collection.as_slice(), &args.index) else {
+            let why =
+                "--allow-index-build builds one index on one collection: name --collection once";
+            return Err(Usage(why.into()));
+        };
         Ok(Self {
             uri,
-            args,
-            namespace: namespace.map_err(|e| Usage(e.to_string()))?,
-            keys: keys.map_err(|e| Usage(e.to_string()))?,
+            pid: args.pid,
+            namespace: collection
+                .parse()
+                .map_err(|e: NamespaceError| Usage(e.to_string()))?,
+            keys: IndexKeys::parse(index).map_err(|e| Usage(e.to_string()))?,
         })
     }
 }
@@ -93,38 +97,27 @@ pub async fn run(
     progress: Progress,
     to_remove: &mut Option<ForeignIndex>,
 ) -> Result<()> {
-    let Request {
-        uri,
-        args,
-        namespace,
-        keys,
-    } = request;
     let server = {
         let _step = progress.step("connecting");
-        Server::connect(uri).await?
+        Server::connect(request.uri).await?
     };
-    let pid = describe(session, &server, args).await?;
-    read_file_map(session, &server, namespace.as_ref()).await;
+    let pid = describe(session, &server, request.pid).await?;
+    let namespace = &request.namespace;
+    read_file_map(session, &server, Some(namespace)).await;
     session.save()?;
-    progress.say(contract(session, args));
-
-    match (namespace, keys) {
-        (Some(namespace), Some(keys)) if args.allow_index_build => {
-            let plan = IndexPlan::check(&server, namespace, keys, INDEX_NAME).await?;
-            *to_remove = Some(ForeignIndex {
-                uri: uri.to_string(),
-                namespace: namespace.clone(),
-            });
-            let result = build(session, &server, &plan, pid, progress).await;
-            // The entry stays until the removal is over: a signal may come in the middle of it.
-            if let Some(index) = to_remove.clone() {
-                note_removal(session, index.remove().await);
-                *to_remove = None;
-            }
-            result
-        }
-        _ => observe(session, namespace.as_ref(), pid, args, progress).await,
+    progress.say(contract(session));
+    let plan = IndexPlan::check(&server, namespace, &request.keys, INDEX_NAME).await?;
+    *to_remove = Some(ForeignIndex {
+        uri: request.uri.to_string(),
+        namespace: namespace.clone(),
+    });
+    let result = build(session, &server, &plan, pid, progress).await;
+    // The entry stays until the removal is over: a signal may come in the middle of it.
+    if let Some(index) = to_remove.clone() {
+        note_removal(session, index.remove().await);
+        *to_remove = None;
     }
+    result
 }
 
 /// Notes that an index stayed behind, if it did.
@@ -139,13 +132,9 @@ pub fn note_removal(session: &mut Session, removed: Result<(), String>) {
 }
 
 /// Notes server and device facts; returns the process to trace.
-async fn describe(
-    session: &mut Session,
-    server: &Server,
-    args: &ExistingArgs,
-) -> Result<Option<u32>> {
+async fn describe(session: &mut Session, server: &Server, pid: Option<u32>) -> Result<Option<u32>> {
     let mut facts = server.facts(&ProcFs::host()).await;
-    if let Some(pid) = args.pid {
+    if let Some(pid) = pid {
         facts.target.pid = Some(pid);
         facts
             .missing
@@ -160,13 +149,14 @@ async fn describe(
     Ok(pid)
 }
 
-async fn read_file_map(session: &mut Session, server: &Server, namespace: Option<&Namespace>) {
+/// Asks which file holds what; without an answer their names alone tell their roles.
+pub async fn read_file_map(session: &mut Session, server: &Server, namespace: Option<&Namespace>) {
     match FileMap::read(server, namespace).await {
         Ok(map) => session.file_map = Some(map),
         Err(error) => {
             session.file_map = Some(FileMap::default());
             session.limit(Limitation {
-                what: "files are shown without their collections".into(),
+                what: FILES_UNNAMED.into(),
                 why: error.to_string(),
                 remedy:
                     "grant the user the built-in role clusterMonitor, or name one with --collection"
@@ -176,31 +166,22 @@ async fn read_file_map(session: &mut Session, server: &Server, namespace: Option
     }
 }
 
-fn contract(session: &Session, args: &ExistingArgs) -> String {
+fn contract(session: &Session) -> String {
     let target = session.document.target.as_ref();
     let server = target.map_or("the server", |t| t.uri.as_str());
-    let writes = if args.allow_index_build {
-        format!("builds the index {INDEX_NAME} on the collection, as permitted, and drops it again")
-    } else {
-        "writes nothing to the server and drops no cache".into()
-    };
-    let unpermitted = match (&args.index, args.allow_index_build) {
-        (Some(_), false) => {
-            "\n  --index alone builds nothing: add --allow-index-build to permit building and dropping it."
-        }
-        _ => "",
-    };
     format!(
-        "Examining {server}.\n\
+        "Examining an index build on {server}.\n\
          \x20 Reads: server status, catalogue, /proc of the server process, its reads and writes by eBPF.\n\
-         \x20 Never: reads documents, restarts or reconfigures anything; it {writes}.\n\
+         \x20 Writes: builds the index {INDEX_NAME} on the collection, as permitted, and drops it again.\n\
+         \x20 Never: reads documents, restarts or reconfigures anything.\n\
          \x20 Cost: a few µs of CPU time per read or write of the server, a few thousandths of one CPU\n\
-         \x20       when it is idle, 16 MiB of memory, and at the end about 150 bytes per read or write.{unpermitted}\n\
+         \x20       when it is idle, 16 MiB of memory, and at the end about 150 bytes per read or write.\n\
          \x20 Ctrl-C stops at any moment.",
     )
 }
 
-fn phase(activity: String, namespace: Option<&Namespace>) -> Phase {
+/// The stretch of time in which a server that is not ours is watched.
+pub fn phase(activity: String, namespace: Option<&Namespace>) -> Phase {
     Phase {
         name: "observed".into(),
         variant: "observed".into(),
@@ -218,35 +199,6 @@ fn phase(activity: String, namespace: Option<&Namespace>) -> Phase {
     }
 }
 
-async fn observe(
-    session: &mut Session,
-    namespace: Option<&Namespace>,
-    pid: Option<u32>,
-    args: &ExistingArgs,
-    progress: Progress,
-) -> Result<()> {
-    let seconds = args.duration.as_secs_f64();
-    let phase = phase(format!("its own work for {seconds} s"), namespace);
-    let measurement = Measurement::begin(session, pid, phase)?;
-    {
-        let step = progress.counted(
-            "tracing what the server does by itself, seconds",
-            args.duration.as_secs(),
-        );
-        let end = tokio::time::Instant::now() + args.duration;
-        while tokio::time::Instant::now() < end {
-            tokio::time::sleep((end - tokio::time::Instant::now()).min(Duration::from_secs(1)))
-                .await;
-            step.at(args
-                .duration
-                .as_secs()
-                .saturating_sub((end - tokio::time::Instant::now()).as_secs()));
-        }
-    }
-    drop(measurement);
-    session.close_phase(None)
-}
-
 async fn build(
     session: &mut Session,
     server: &Server,
@@ -256,7 +208,7 @@ async fn build(
 ) -> Result<()> {
     let (shown, namespace) = (plan.keys.to_json(), &plan.namespace);
     let phase = phase(format!("index build {shown}"), Some(namespace));
-    let measurement = Measurement::begin(session, pid, phase)?;
+    let measurement = Measurement::begin(session, pid, Traced::Calls, phase)?;
     let _step = progress.step(format!("building {shown} on {namespace}, traced"));
     let built = plan.build(server).await;
     drop(measurement);

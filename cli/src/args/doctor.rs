@@ -1,0 +1,142 @@
+//! What may be typed after `seekscope doctor`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use seekscope_run::units::{parse_bytes, parse_duration};
+
+use super::{OutputArgs, share};
+
+/// Find out why a server is slow on disk, and write a report
+///
+/// TARGET is a connection string as mongosh takes it: watches that server for a while and says what
+/// costs time, how sure that is and what would help. Reads only; says first what it will read, never do,
+/// and cost. Of a replica set it examines the member on this host, else a secondary.
+///
+/// TARGET is a run, a bundle of `seekscope collect`, or a folder of a server's diagnostic files: says
+/// the same from those alone.
+///
+/// Without TARGET: starts a private local server, loads the same documents twice, updates 10 % of
+/// one copy at random, and shows what that does to an index build. Everything is removed at the end.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  seekscope doctor
+  seekscope doctor mongodb://localhost:27017/ --for 60s --collection shop.orders
+  seekscope doctor mongodb://localhost:27017/ --since seekscope-runs/doctor-20260901-101500
+  seekscope doctor sick-server.tar.zst")]
+pub struct DoctorArgs {
+    /// Connection string of a server, a run directory, a bundle, or a folder of diagnostic files
+    #[arg(value_name = "TARGET")]
+    pub target: Option<String>,
+
+    /// Folder for the run: records and report [default: ./seekscope-runs/doctor-DATE-TIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Print the least role that a user of the server needs, and the rights on the host, and end
+    #[arg(long, conflicts_with = "target")]
+    pub print_role: bool,
+
+    #[command(flatten)]
+    pub output: OutputArgs,
+    #[command(flatten)]
+    pub judge: JudgeArgs,
+    #[command(flatten)]
+    pub demo: DemoArgs,
+    #[command(flatten)]
+    pub examine: ExamineArgs,
+}
+
+/// What is made of the findings.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With TARGET")]
+pub struct JudgeArgs {
+    /// An earlier run on this server: says what changed since, and whether what it predicted came true
+    #[arg(long, value_name = "RUN", requires = "target")]
+    pub since: Option<PathBuf>,
+    /// End with exit code 6 if a finding breaches this limit: an id ('disk.saturated', 'disk.*'), 'any',
+    /// 'saves>30s' (per hour), 'confidence>=medium'. May be repeated
+    #[arg(long, value_name = "LIMIT", requires = "target")]
+    pub fail_on: Vec<String>,
+}
+
+/// Options of `doctor` without a target.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Without TARGET")]
+pub struct DemoArgs {
+    /// Documents in each of the two collections; about 3 KiB each
+    #[arg(long, value_name = "N", default_value_t = 80_000, value_parser = clap::value_parser!(u64).range(100..=100_000_000), conflicts_with = "target")]
+    pub docs: u64,
+    /// Seed of the documents and of the choice which to update; the same seed gives the same data
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "target")]
+    pub seed: u64,
+    /// How well the documents' text compresses, 0 (not at all) to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5, value_parser = share, conflicts_with = "target")]
+    pub compressibility: f64,
+    /// Throttle the server's reads to resemble a slower disk, beside the plain disk [default: hdd where permitted]
+    #[arg(long, value_name = "DISK", conflicts_with = "target")]
+    pub emulate_disk: Option<EmulatedDisk>,
+    /// Index builds per collection and disk; more give an interval, each adds its time
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with = "target")]
+    pub repeats: u32,
+    /// WiredTiger cache of the local server [default: a quarter of a collection, at least 32 MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "target")]
+    pub cache_size: Option<u64>,
+    /// Server program to start: mongod or secantusd-rs [default: mongod on PATH, else secantusd-rs]
+    #[arg(long, value_name = "FILE", conflicts_with = "target")]
+    pub server_binary: Option<PathBuf>,
+    /// Folder below which the private data lies, on the disk to be examined [default: beside the run]
+    #[arg(long, value_name = "DIR", conflicts_with = "target")]
+    pub data_dir: Option<PathBuf>,
+    /// Keep the local server's data directory
+    #[arg(long, conflicts_with = "target")]
+    pub keep_data: bool,
+}
+
+/// Options of `doctor` with a connection string; `collect` shares them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "With the connection string of a server")]
+pub struct ExamineArgs {
+    /// How long to watch the server at its own work
+    #[arg(long = "for", value_name = "TIME", default_value = "60s", value_parser = parse_duration, requires = "target")]
+    pub duration: Duration,
+    /// The collection in question; may be repeated. It is looked at whatever its size
+    #[arg(long, value_name = "DB.COLL", requires = "target")]
+    pub collection: Vec<String>,
+    /// The server's data directory as seen from here [default: as the server and its process tell]
+    #[arg(long, value_name = "DIR", requires = "target")]
+    pub dbpath: Option<PathBuf>,
+    /// The server's process id, where it cannot be found by its port (containers)
+    #[arg(long, value_name = "PID", requires = "target")]
+    pub pid: Option<u32>,
+    /// Trace although the server is a primary that others replicate from
+    #[arg(long, requires = "target")]
+    pub trace_primary: bool,
+    /// Ask the examined server only, not the other members of its set
+    #[arg(long, requires = "target")]
+    pub no_members: bool,
+    /// Measure the disk first, for 10 s and at its full speed, in a file of its own beside the data,
+    /// which is gone afterwards
+    #[arg(long, requires = "target", conflicts_with = "disk_run")]
+    pub probe_disk: bool,
+    /// A run of `seekscope disk` on the data's disk [default: the newest below ./seekscope-runs]
+    #[arg(long, value_name = "RUN", requires = "target")]
+    pub disk_run: Option<PathBuf>,
+    /// An index that is slow to build, as JSON: '{"customer": 1}'
+    #[arg(long, value_name = "KEYS", requires = "collection")]
+    pub index: Option<String>,
+    /// Permit building that index on that collection, traced, and dropping it again. Nothing else is
+    /// examined then
+    #[arg(long, requires = "index")]
+    pub allow_index_build: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EmulatedDisk {
+    /// 150 read requests/s and 150 MB/s, like one hard disk (needs root and the blkio controller)
+    Hdd,
+    /// The plain disk only
+    None,
+}

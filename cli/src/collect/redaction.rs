@@ -1,0 +1,218 @@
+//! Names replaced by salted hashes, the same name by the same hash everywhere in a bundle.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+
+use anyhow::{Context, Result};
+use seekscope_run::{CounterSample, FileRecord, RunDocument};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::names::names;
+
+const SALT_BYTES: usize = 16;
+/// Of each hash: enough that no two of a run's names meet.
+const HASH_BYTES: usize = 5;
+/// Parts of the document that hold names. Everything else is numbers and words of ours.
+const PARTS: [&str; 9] = [
+    "arguments",
+    "outcome_reason",
+    "device",
+    "target",
+    "limitations",
+    "phases",
+    "layout",
+    "examination",
+    "findings",
+];
+/// Fields with words of ours: a collection may be named like one of them.
+const OWN_WORDS: [&str; 14] = [
+    "state",
+    "deployment",
+    "kind",
+    "change",
+    "compressor",
+    "confidence",
+    "unit",
+    "names",
+    "id",
+    "disk",
+    "device",
+    "filesystem",
+    "variant",
+    "backend",
+];
+/// Lists of settings, whose names are the server's.
+const SETTINGS: [&str; 2] = ["options", "parameters"];
+
+/// See the module.
+pub struct Redaction {
+    /// Name → hash, the longest name first.
+    hashes: Vec<(String, String)>,
+}
+
+impl Redaction {
+    /// Leaves everything as it is.
+    pub fn none() -> Self {
+        Self { hashes: Vec::new() }
+    }
+
+    /// For the names of a run. The salt is drawn anew for each bundle and kept nowhere: names cannot be
+    /// guessed and tried.
+    pub fn hashing(document: &RunDocument, files: &[FileRecord]) -> Result<Self> {
+        let mut salt = [0; SALT_BYTES];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut salt))
+            .context("cannot draw a salt from /dev/urandom")?;
+        let hash = |name: String| {
+            let hash = Sha256::new()
+                .chain_update(salt)
+                .chain_update(&name)
+                .finalize();
+            let digits: String = hash
+                .iter()
+                .take(HASH_BYTES)
+                .map(|b| format!("{b:02x}"))
+                .collect();
+            (name, format!("x{digits}"))
+        };
+        let hashes: BTreeMap<String, String> =
+            names(document, files).into_iter().map(hash).collect();
+        let mut hashes: Vec<(String, String)> = hashes.into_iter().collect();
+        hashes.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        Ok(Self { hashes })
+    }
+
+    /// Replaces names wherever they stand as words of their own.
+    fn text(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        let mut after_word = false;
+        while let Some(first) = rest.chars().next() {
+            let found = (!after_word)
+                .then(|| self.hashes.iter().find(|(name, _)| begins(rest, name)))
+                .flatten();
+            if let Some((name, hash)) = found {
+                out.push_str(hash);
+                rest = &rest[name.len()..];
+                after_word = true;
+            } else {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+                after_word = is_of_word(first);
+            }
+        }
+        out
+    }
+
+    /// The document, where anything is replaced at all.
+    pub fn document(&self, document: &mut RunDocument) -> Result<()> {
+        if self.hashes.is_empty() {
+            return Ok(());
+        }
+        if let Some(examination) = &mut document.examination {
+            examination.redacted = true;
+        }
+        let mut value = serde_json::to_value(&*document)?;
+        for part in PARTS {
+            if let Some(value) = value.get_mut(part) {
+                self.value(value, false);
+            }
+        }
+        *document = serde_json::from_value(value)?;
+        Ok(())
+    }
+
+    fn value(&self, value: &mut Value, is_setting: bool) {
+        match value {
+            Value::String(text) => *text = self.text(text),
+            Value::Array(values) => values.iter_mut().for_each(|v| self.value(v, is_setting)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    let own = OWN_WORDS.contains(&name.as_str()) || (is_setting && name == "name");
+                    // Only words are spared, not what lies below a field of the same name.
+                    if !(own && value.is_string()) {
+                        self.value(value, SETTINGS.contains(&name.as_str()));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub fn file(&self, file: &mut FileRecord) {
+        file.path = self.text(&file.path);
+        if let Some(namespace) = &mut file.namespace {
+            *namespace = self.text(namespace);
+        }
+    }
+
+    /// Other members' counters bear their names.
+    pub fn counter(&self, sample: &mut CounterSample) {
+        if sample.source.contains('@') {
+            sample.source = self.text(&sample.source);
+        }
+    }
+}
+
+/// Whether `text` begins with the name as a word of its own.
+fn begins(text: &str, name: &str) -> bool {
+    let after = text.strip_prefix(name);
+    after.is_some_and(|after| !after.starts_with(is_of_word))
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redaction(names: &[(&str, &str)]) -> Redaction {
+        let mut hashes: Vec<(String, String)> = names
+            .iter()
+            .map(|(name, hash)| (name.to_string(), hash.to_string()))
+            .collect();
+        hashes.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        Redaction { hashes }
+    }
+
+    #[test]
+    fn whole_words_are_replaced_the_longest_first() {
+        let redaction = redaction(&[
+            ("orders", "x1"),
+            ("orders.2024", "x2"),
+            ("shop", "x3"),
+            ("db1.example.com", "x4"),
+            ("orders_1", "x5"),
+        ]);
+        for (text, expected) in [
+            ("shop.orders.2024/orders_1", "x3.x2/x5"),
+            (
+                "`shop.orders` of mongodb://db1.example.com:27017/",
+                "`x3.x1` of mongodb://x4:27017/",
+            ),
+            ("reorders workshop shopping", "reorders workshop shopping"),
+            ("größe shop", "größe x3"),
+        ] {
+            assert_eq!(redaction.text(text), expected);
+        }
+    }
+
+    #[test]
+    fn words_of_ours_stay() {
+        let redaction = redaction(&[("primary", "x1"), ("storage", "x2")]);
+        let mut value = serde_json::json!({
+            "state": "primary",
+            "name": "primary:27017",
+            "options": [{ "name": "storage.dbPath", "value": "/storage" }],
+        });
+        redaction.value(&mut value, false);
+        assert_eq!(value["state"], "primary");
+        assert_eq!(value["name"], "x1:27017");
+        assert_eq!(value["options"][0]["name"], "storage.dbPath");
+        assert_eq!(value["options"][0]["value"], "/x2");
+    }
+}

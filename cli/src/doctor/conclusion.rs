@@ -1,0 +1,180 @@
+//! What the records of a run come to, derived anew from the run directory each time: by `doctor` at its
+//! end, by `doctor RUN` and `report` later, so that all agree.
+
+use anyhow::{Context, Result};
+use seekscope_doctor::{Counters, Diagnosis, Evidence, diagnose};
+use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
+use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
+use seekscope_run::{IoEvent, LeafRecord, RunDirectory, RunDocument};
+use serde_json::{Value, json};
+
+use super::judgement::Earlier;
+use crate::args::OutputArgs;
+use crate::output::{self, run_document};
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::trace::{analyse, close_abandoned_phase, trace_summary};
+
+const READING: &str = "while reading the events of the run";
+
+/// See the module.
+pub struct Conclusion {
+    trace: Option<TraceAnalysis>,
+    counters: Counters,
+    diagnosis: Diagnosis,
+}
+
+impl Conclusion {
+    /// Reads the records, fills in findings and summary, saves them, writes `report.html`.
+    pub fn derive(session: &mut Session, since: Option<&Earlier>) -> Result<Self> {
+        let conclusion = Self::of(&session.directory, &mut session.document)?;
+        if let Some(earlier) = since {
+            let since = earlier.compare(&session.document, &conclusion.diagnosis);
+            session.document.examination.get_or_insert_default().since = Some(since);
+        }
+        session
+            .document
+            .findings
+            .clone_from(&conclusion.diagnosis.findings);
+        session.document.summary = conclusion.summary(session);
+        session.save()?;
+        conclusion.save_report(session)?;
+        Ok(conclusion)
+    }
+
+    /// Concludes without writing anything. An abandoned phase is closed in the document.
+    pub fn of(directory: &RunDirectory, document: &mut RunDocument) -> Result<Self> {
+        let trace = match document.phases.is_empty() {
+            true => None,
+            false => Some(analyse(directory)?),
+        };
+        if let Some(trace) = &trace {
+            close_abandoned_phase(document, trace);
+        }
+        let is_traced = document.phases.iter().any(|phase| phase.trace.is_some());
+        let trace = trace.filter(|_| is_traced);
+        let device_use = trace.as_ref().map(|trace| device_use(directory, trace));
+        let device_use = device_use.transpose()?;
+        let counters = Counters::new(directory.counters()?);
+        let diagnosis = diagnose(&Evidence {
+            document,
+            trace: trace.as_ref(),
+            device_use: device_use.as_ref(),
+            counters: &counters,
+        });
+        Ok(Self {
+            trace,
+            counters,
+            diagnosis,
+        })
+    }
+
+    /// Neither the server nor its host told anything that could be concluded from.
+    pub fn is_blind(&self, document: &RunDocument) -> bool {
+        let sources = self.counters.sources();
+        let told = ["serverStatus", "process", "diskstats", "cgroup"];
+        let is_told = told.iter().any(|source| sources.contains(source));
+        self.trace.is_none() && document.layout.is_none() && !is_told
+    }
+
+    pub fn diagnosis(&self) -> &Diagnosis {
+        &self.diagnosis
+    }
+
+    /// The figures of the run as JSON; see `docs/schema/doctor.schema.json`.
+    fn summary(&self, session: &Session) -> Value {
+        let phase = session.document.phases.first();
+        let observed_s = phase.map(|p| p.ended_ns.saturating_sub(p.started_ns) as f64 / 1e9);
+        let trace = self.trace.as_ref().map(|trace| trace_summary(phase, trace));
+        json!({
+            "verdict": self.with_input(session, |input| verdict(&input)),
+            "observed_s": observed_s,
+            "answers": self.diagnosis.answers,
+            "trace": trace,
+        })
+    }
+
+    fn save_report(&self, session: &Session) -> Result<()> {
+        let page = self
+            .with_input(session, |input| html(&input))
+            .context(READING)?;
+        Ok(session.directory.save_report(&page)?)
+    }
+
+    fn with_input<T>(&self, session: &Session, show: impl FnOnce(DoctorReportInput<'_>) -> T) -> T {
+        let directory = &session.directory;
+        let events = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
+        let leaves = |each: &mut dyn FnMut(&LeafRecord)| directory.for_each_leaf(|_| true, each);
+        show(DoctorReportInput {
+            document: &session.document,
+            diagnosis: &self.diagnosis,
+            trace: self.trace.as_ref(),
+            counters: &self.counters,
+            events: &events,
+            leaves: &leaves,
+        })
+    }
+
+    /// Prints the first screen, or JSON with everything, on stdout.
+    pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+        if args.json {
+            output::print_json(&document(session))?;
+        } else {
+            let width = progress.width();
+            output::print(&self.with_input(session, |input| first_screen(&input, width)))?;
+        }
+        progress.say(format!(
+            "Report: {}",
+            session.directory.report_path().display()
+        ));
+        Ok(())
+    }
+}
+
+/// What `--json` prints.
+fn document(session: &Session) -> Value {
+    let run_dir = session.directory.path().display().to_string();
+    let mut document = run_document("seekscope/doctor/1", &session.document, &run_dir);
+    let examination = session.document.examination.as_ref();
+    document["examination"] = json!(examination);
+    document
+}
+
+/// Who used the disk: a second pass over the events.
+fn device_use(directory: &RunDirectory, trace: &TraceAnalysis) -> Result<DeviceUse> {
+    let mut finder = DeviceUseFinder::new(trace);
+    directory
+        .for_each_event(|event| finder.push(event))
+        .context(READING)?;
+    Ok(finder.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::CounterSample;
+
+    use super::*;
+
+    #[test]
+    fn what_told_nothing_is_told_from_what_told_little() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, sources, blind) in [
+            ("nothing", &["client", "pressure"][..], true),
+            ("little", &["client", "serverStatus"][..], false),
+        ] {
+            let mut document = RunDocument::begin("doctor", Vec::new());
+            let directory = RunDirectory::create(&folder.path().join(name), &document).unwrap();
+            let samples = sources.iter().map(|source| CounterSample {
+                t_ns: 1,
+                source: (*source).into(),
+                name: "cpu_ns".into(),
+                value: 1.0,
+            });
+            let samples: Vec<CounterSample> = samples.collect();
+            directory.counter_writer().unwrap().write(&samples).unwrap();
+            directory.finish_records().unwrap();
+            let conclusion = Conclusion::of(&directory, &mut document).unwrap();
+            assert_eq!(conclusion.is_blind(&document), blind, "{name}");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! `doctor FOLDER` of a server's diagnostic files (FTDC): its counters become a run, without trace.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::{ClockOffset, ExaminationRecord, Limitation, Outcome};
+use seekscope_server::examination::diagnostic_files::{newest_realtime_ns, read_history};
+
+use super::permitted_build::phase;
+use crate::exit::Usage;
+use crate::session::Session;
+
+/// The newest stretch: what a sick server's owner is asked about.
+const HISTORY: Duration = Duration::from_secs(3_600);
+/// One in two seconds of it.
+const POINTS_MAX: usize = 1_800;
+/// As the sampler calls what the same counters are when it asks for them itself.
+const SOURCE: &str = "serverStatus";
+
+/// The folder with the files, if `path` is one, or a data directory with one.
+pub fn find(path: &Path) -> Option<PathBuf> {
+    let candidates = [path.to_path_buf(), path.join("diagnostic.data")];
+    candidates.into_iter().find(|folder| has_metrics(folder))
+}
+
+fn has_metrics(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.file_name())
+        .any(|name| name.to_string_lossy().starts_with("metrics."))
+}
+
+/// Makes a run of them.
+pub fn run_of(folder: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
+    // Such a run's clock is wall-clock time, and it is when the files end: they may be older than this
+    // host's start, or come from elsewhere.
+    let newest_ns = newest_realtime_ns(folder).map_err(|error| Usage(error.to_string()))?;
+    let now_ns = newest_ns.unwrap_or_else(|| ClockOffset::now().realtime_ns);
+    let clock = ClockOffset {
+        monotonic_ns: now_ns,
+        realtime_ns: now_ns,
+    };
+    let (facts, mut samples) = read_history(folder, HISTORY, POINTS_MAX, clock)
+        .map_err(|error| Usage(error.to_string()))?;
+    let mut session = Session::begin("doctor", arguments, out)?;
+    session.document.started = clock;
+    let times = || samples.iter().map(|sample| sample.t_ns);
+    let mut observed = phase("its own work, by its diagnostic files".into(), None);
+    observed.started_ns = times().min().unwrap_or(now_ns);
+    observed.ended_ns = times().max().unwrap_or(now_ns);
+    for sample in &mut samples {
+        sample.source = SOURCE.into();
+    }
+    session.directory.counter_writer()?.write(&samples)?;
+    session.document.phases.push(observed);
+    session.document.examination = Some(ExaminationRecord {
+        ftdc: Some(facts),
+        ..ExaminationRecord::default()
+    });
+    session.limit(Limitation {
+        what: "only the server's counters are known: no trace, no layout, nothing of host and disk"
+            .into(),
+        why: "diagnostic files were given, no server".into(),
+        remedy: "run `seekscope doctor URI` on the server's host".into(),
+    });
+    session.end(Outcome::Ok, None)?;
+    session.document.ended_ns = Some(now_ns);
+    session.save()?;
+    Ok(session)
+}

@@ -1,0 +1,107 @@
+//! What is said before anything is done: what is read, what never happens, the cost, the time, the
+//! rights found, how to stop.
+
+use std::time::Duration;
+
+use super::guard::CPU_BUDGET;
+use super::subject::Subject;
+use super::{Asked, gathering, leaf_order};
+use crate::session::Session;
+
+/// The whole of it.
+pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> String {
+    let target = session.document.target.as_ref();
+    let server = target.map_or("the server", |t| t.uri.as_str());
+    let found = subject.standing.in_words();
+    let probe = match asked.args.probe_disk {
+        true => {
+            "\n           as permitted, up to 10 s of reads and writes in a file of its own on the data's disk."
+        }
+        false => "",
+    };
+    format!(
+        "Examining {server}, {found}.\n\
+         \x20 Reads:   {}.\n\
+         \x20 Never:   writes to the server or its files, reads documents, locks, restarts or reconfigures\n\
+         \x20          anything, drops a cache.{probe}\n\
+         \x20 Cost:    at most {:.2} CPUs, {} page reads per second of the data files, one cheap command per\n\
+         \x20          second; it stops what it traces by itself when it takes more, or makes the server or\n\
+         \x20          the disk wait. About 200 MB of memory, some 150 bytes on disk per read or write seen.\n\
+         \x20 Time:    {}; at most {} more to begin and to conclude.\n\
+         \x20 Rights:  {}.\n\
+         \x20 Stop:    Ctrl-C, at any moment; what was seen is kept, nothing stays behind.",
+        reads(subject),
+        CPU_BUDGET,
+        leaf_order::READS_PER_S,
+        seconds(asked.args.duration),
+        seconds(gathering::EXTRA_MAX),
+        rights_found(asked, subject),
+    )
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64().round())
+}
+
+fn reads(subject: &Subject) -> String {
+    let mut reads = vec![
+        "server status, settings, statistics of the largest collections, running operations (no values)",
+    ];
+    if subject.pid.is_some() {
+        reads.push("/proc of its process, its reads and writes by eBPF");
+    }
+    if subject.data.is_some() {
+        reads.push("the internal pages of its largest files, its diagnostic files");
+    }
+    reads.join(";\n           ")
+}
+
+fn rights_found(asked: &Asked<'_>, subject: &Subject) -> String {
+    let user = match rustix::process::geteuid().is_root() {
+        true => "root",
+        false => "not root",
+    };
+    let process = match subject.pid {
+        Some(pid) => format!("process {pid} is on this host"),
+        None => "the server's process is not to be seen from here".into(),
+    };
+    let data = match &subject.data {
+        Some(path) => format!("data in {}", path.display()),
+        None => "no data directory to be read".into(),
+    };
+    let trace = match may_trace(asked, subject) {
+        Ok(()) => "tracing is tried",
+        Err(_) => "no tracing",
+    };
+    format!(
+        "{user}; {process}; {data}; {trace} (`seekscope doctor --print-role` lists what is needed)"
+    )
+}
+
+/// Whether tracing is right here; `Err` says why not, and what permits it.
+pub fn may_trace(asked: &Asked<'_>, subject: &Subject) -> Result<(), (String, String)> {
+    let standing = &subject.standing;
+    if subject.pid.is_none() {
+        return Err((
+            "the server's process is not to be seen from here".into(),
+            "run seekscope on the server's host".into(),
+        ));
+    }
+    if standing.router {
+        return Err((
+            "a mongos keeps no data".into(),
+            "name a member of a shard".into(),
+        ));
+    }
+    if standing.others_depend_on_it() && !asked.args.trace_primary {
+        return Err((
+            format!(
+                "it is {}, which {} others replicate from",
+                standing.in_words(),
+                standing.data_members.len() - 1
+            ),
+            "examine a secondary, or permit it with --trace-primary".into(),
+        ));
+    }
+    Ok(())
+}

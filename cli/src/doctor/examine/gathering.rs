@@ -1,0 +1,259 @@
+//! The watching itself: everything side by side, on one clock, for the time that was asked for.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use anyhow::Result;
+use seekscope_run::{HostSettings, Limitation, MemberRecord};
+use seekscope_server::ProcFs;
+use seekscope_server::examination::{Examination, ExaminationOptions};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+
+use super::contract::may_trace;
+use super::cost;
+use super::counters;
+use super::guard::Guard;
+use super::history;
+use super::leaf_order::LeafWalk;
+use super::subject::Subject;
+use super::{Asked, leaf_order};
+use crate::doctor::measurement::{Measurement, Traced};
+use crate::doctor::permitted_build::phase;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::trace::disk_is_full;
+
+/// What beginning and concluding may take beside the time asked for.
+pub const EXTRA_MAX: Duration = Duration::from_secs(20);
+/// Watched before anything of ours begins, for the guard to compare with.
+const BASELINE: Duration = Duration::from_secs(2);
+/// How often running operations are looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Once a second the guard looks.
+const GUARD_EVERY: Duration = Duration::from_secs(1);
+
+/// What was gathered so far. It lives outside of the future that a signal drops.
+pub struct Gathering {
+    examination: Option<Examination>,
+    walk: Option<LeafWalk>,
+    guard: Guard,
+    ended_early: Option<String>,
+    /// The time was over, and no signal came.
+    complete: bool,
+}
+
+impl Gathering {
+    /// Nothing has begun yet.
+    pub fn new(session: &Session) -> Self {
+        let device = session.document.device.as_ref();
+        Self {
+            examination: None,
+            walk: None,
+            guard: Guard::new(device.map(|device| device.device.as_str())),
+            ended_early: None,
+            complete: false,
+        }
+    }
+
+    /// Watches for the time that was asked for.
+    pub async fn watch(
+        &mut self,
+        session: &mut Session,
+        asked: &Asked<'_>,
+        subject: &Subject,
+        progress: Progress,
+    ) -> Result<()> {
+        let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
+        let device = session.document.device.as_ref();
+        let device = device.map(|device| device.device.clone());
+        let counted = counters::of_examined(subject, device.as_deref(), &writer);
+        let questions = questions(&mut self.examination, asked, subject, &writer);
+        let observed = async {
+            let watched = Watched {
+                session,
+                guard: &mut self.guard,
+                walk: &mut self.walk,
+                ended_early: &mut self.ended_early,
+            };
+            watched.observe(asked, subject, progress).await
+        };
+        tokio::select! {
+            failed = counted => match failed? {},
+            failed = questions => match failed? {},
+            observed = observed => observed?,
+        }
+        self.complete = true;
+        Ok(())
+    }
+
+    /// Ends everything and leaves what was gathered in the session, also after a signal.
+    pub async fn end(mut self, session: &mut Session, subject: &Subject) -> Result<()> {
+        session.close_phase(None)?;
+        let mut commands = 0;
+        match (self.examination.take(), self.complete) {
+            (Some(examination), true) => {
+                let examined = examination.finish().await;
+                commands = examined.commands;
+                examined
+                    .limitations
+                    .into_iter()
+                    .for_each(|l| session.limit(l));
+                keep_members(session, examined.members);
+                let record = session.document.examination.get_or_insert_default();
+                record.deployment = examined.deployment;
+            }
+            // Whoever pressed Ctrl-C does not wait for answers.
+            (Some(examination), false) => {
+                let members = std::iter::once(examination.examined()).chain(examination.others());
+                let members = members.cloned().collect();
+                keep_members(session, members);
+                let record = session.document.examination.get_or_insert_default();
+                record.deployment = examination.deployment();
+            }
+            (None, complete) => {
+                if complete {
+                    session.limit(Limitation {
+                        what: "the server's settings and collections are not known".into(),
+                        why: "it did not answer within the time".into(),
+                        remedy: "ask for more time with --for".into(),
+                    });
+                }
+            }
+        }
+        if let Some(walk) = self.walk.take() {
+            leaf_order::keep(session, walk.finish());
+        }
+        note_host_settings(session, subject);
+        if let (true, Some(data)) = (self.complete, &subject.data) {
+            history::read(session, data).await?;
+        }
+        let cost = cost::cost(&session.document, commands, self.ended_early);
+        session.document.examination.get_or_insert_default().cost = Some(cost);
+        session.save()
+    }
+}
+
+/// Where the server runs here, what this host has set.
+fn note_host_settings(session: &mut Session, subject: &Subject) {
+    let document = &mut session.document;
+    if let (Some(data), Some(device), Some(host)) =
+        (&subject.data, &document.device, &document.host)
+    {
+        let settings = HostSettings::read(Path::new("/"), subject.pid, data, device, host);
+        document.examination.get_or_insert_default().host = Some(settings);
+    }
+}
+
+fn keep_members(session: &mut Session, members: Vec<MemberRecord>) {
+    session.document.examination.get_or_insert_default().members = members;
+}
+
+/// Asks the server everything once, then looks at what it is doing; counts of other members meanwhile.
+async fn questions(
+    slot: &mut Option<Examination>,
+    asked: &Asked<'_>,
+    subject: &Subject,
+    writer: &counters::SharedWriter,
+) -> Result<std::convert::Infallible> {
+    let options = ExaminationOptions {
+        collections: asked.namespaces.clone(),
+        members: !asked.args.no_members,
+        ..ExaminationOptions::default()
+    };
+    let examination = Examination::begin(&subject.server, &ProcFs::host(), &options).await;
+    let others = counters::of_others(examination.samplers_of_others(), writer);
+    let examination = slot.insert(examination);
+    let looks = async {
+        let mut ticks = interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        loop {
+            ticks.tick().await;
+            examination.look().await;
+        }
+    };
+    tokio::select! {
+        failed = others => failed,
+        () = looks => unreachable!("looking never ends"),
+    }
+}
+
+/// What the observed stretch of time needs.
+struct Watched<'a> {
+    session: &'a mut Session,
+    guard: &'a mut Guard,
+    walk: &'a mut Option<LeafWalk>,
+    ended_early: &'a mut Option<String>,
+}
+
+impl Watched<'_> {
+    /// First nothing of ours but counters, then everything, until the time is over.
+    async fn observe(self, asked: &Asked<'_>, subject: &Subject, progress: Progress) -> Result<()> {
+        let begun = Instant::now();
+        {
+            let _step = progress.step("watching the server before anything is traced");
+            let baseline = BASELINE.min(asked.args.duration / 4);
+            self.guard.baseline(&subject.server, baseline).await;
+        }
+        *self.walk = LeafWalk::begin(self.session, subject, &asked.namespaces);
+        let traced = match may_trace(asked, subject) {
+            Ok(()) => Traced::WithDisk,
+            Err((why, remedy)) => {
+                self.session.limit(Limitation {
+                    what: "the server's reads and writes were not traced: no access patterns, latencies or figures per file".into(),
+                    why,
+                    remedy,
+                });
+                Traced::Nothing
+            }
+        };
+        let seconds = asked.args.duration.as_secs_f64();
+        let phase = phase(
+            format!("its own work for {seconds} s"),
+            asked.namespaces.first(),
+        );
+        let pid = subject.pid;
+        // Elsewhere: counters and questions go on meanwhile.
+        let attached = spawn_blocking(move || pid.and_then(|pid| traced.attach(pid))).await?;
+        let mut measurement = Some(Measurement::begin_with(self.session, pid, attached, phase)?);
+        let step = progress.counted(
+            "watching what the server does by itself, seconds",
+            asked.args.duration.as_secs(),
+        );
+        // The time asked for is the traced one; the baseline is extra.
+        let started = Instant::now();
+        let mut ticks = interval_at(started + GUARD_EVERY, GUARD_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        let over = tokio::time::sleep_until(started + asked.args.duration);
+        tokio::pin!(over);
+        loop {
+            tokio::select! {
+                () = &mut over => break,
+                _ = ticks.tick() => {}
+            }
+            step.at(started.elapsed().as_secs());
+            let events = measurement.as_ref().and_then(Measurement::events);
+            self.guard.look(&subject.server, events).await;
+            let failed = measurement.as_ref().is_some_and(Measurement::has_failed);
+            let full = || disk_is_full(self.session.directory.path());
+            let why = self.guard.judge().or_else(full);
+            if why.is_some() || failed {
+                if let Some(walk) = self.walk {
+                    walk.stop();
+                }
+                measurement = None;
+            }
+            if let (Some(why), None) = (why, &self.ended_early) {
+                progress.say(format!("Tracing was stopped: {why}. Counters go on."));
+                let after_s = begun.elapsed().as_secs();
+                *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
+            }
+        }
+        drop(measurement);
+        if let Some(walk) = self.walk {
+            walk.stop();
+        }
+        self.session.close_phase(None)
+    }
+}

@@ -1,0 +1,265 @@
+//! Stops us before we hurt: the host's I/O pressure and the server's answers against what they were
+//! before we began, and what of it can be ours.
+//!
+//! A sick server has its bad seconds without us, and those are what we came to see. So a rise alone ends
+//! nothing: we must have been able to cause it, by our share of the disk's traffic or of the CPUs.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
+
+use mongodb::bson::doc;
+use seekscope_run::{IoPressure, ProcessDeviceIo};
+use seekscope_server::{ProcFs, Server};
+use tokio::time::{Instant, sleep, timeout};
+
+/// CPUs that the tracing and everything else of ours may take, programs in the kernel included.
+pub const CPU_BUDGET: f64 = 0.3;
+/// So many looks in a row decide: a moment is no trend.
+const LOOKS: usize = 5;
+/// I/O pressure beyond the baseline by this much, and at least this much, is a rise.
+const PRESSURE_RISE: f64 = 0.25;
+const PRESSURE_MIN: f64 = 0.5;
+/// Our share of the disk's bytes from which pressure can be our doing.
+const IO_SHARE: f64 = 0.1;
+/// Answers this much later than before, in both measures, are a rise.
+const PING_TIMES: f64 = 5.0;
+const PING_RISE_S: f64 = 0.02;
+/// CPUs of ours from which late answers can be our doing.
+const CPUS_FELT: f64 = 0.05;
+/// What a traced call costs the thread that makes it, s: a few hundred ns for the programs at its begin
+/// and end, and as much for the record.
+const EVENT_COST_S: f64 = 1.5e-6;
+/// An answer that takes longer counts as this long.
+const PATIENCE: Duration = Duration::from_secs(1);
+const SECTOR_BYTES: u64 = 512;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Guard {
+    /// `major:minor` of the disk under the data.
+    device: Option<String>,
+    baseline: Vec<Level>,
+    recent: VecDeque<Level>,
+    last: Option<Counts>,
+}
+
+/// One look.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Level {
+    /// Share of the time in which tasks waited for I/O.
+    pressure: Option<f64>,
+    ping_s: Option<f64>,
+    own_cpus: f64,
+    /// Of the disk's bytes.
+    own_io_share: f64,
+}
+
+/// What levels are differences of.
+#[derive(Debug, Clone, Copy)]
+struct Counts {
+    at: Instant,
+    pressure: Option<IoPressure>,
+    cpu_ns: u64,
+    own_bytes: u64,
+    device_bytes: u64,
+    events: u64,
+}
+
+impl Guard {
+    /// `device` as in [`seekscope_run::DeviceFacts::device`].
+    pub fn new(device: Option<&str>) -> Self {
+        Self {
+            device: device.map(String::from),
+            baseline: Vec::new(),
+            recent: VecDeque::new(),
+            last: None,
+        }
+    }
+
+    /// Looks for this long at how things are without us.
+    pub async fn baseline(&mut self, server: &Server, time: Duration) {
+        const BASELINE_LOOKS: u32 = 4;
+        self.look(server, None).await;
+        for _ in 0..BASELINE_LOOKS {
+            sleep(time / BASELINE_LOOKS).await;
+            self.look(server, None).await;
+        }
+        self.baseline = self.recent.drain(..).collect();
+    }
+
+    /// Takes a reading; `events` were traced so far.
+    pub async fn look(&mut self, server: &Server, events: Option<u64>) {
+        let ping_s = ping_s(server).await;
+        let now = self.counts(events.unwrap_or(0));
+        if let Some(last) = self.last.replace(now) {
+            self.recent.push_back(level(&last, &now, ping_s));
+            if self.recent.len() > LOOKS {
+                self.recent.pop_front();
+            }
+        }
+    }
+
+    /// Why we must stop, if we must.
+    pub fn judge(&self) -> Option<String> {
+        let recent: Vec<Level> = self.recent.iter().copied().collect();
+        (recent.len() == LOOKS).then(|| judge(&self.baseline, &recent))?
+    }
+
+    fn counts(&self, events: u64) -> Counts {
+        let root = Path::new("/");
+        let own = ProcessDeviceIo::read(root);
+        let device = self.device.as_deref().and_then(device_bytes);
+        Counts {
+            at: Instant::now(),
+            pressure: IoPressure::read(root),
+            cpu_ns: ProcFs::host().cpu_ns(std::process::id()).unwrap_or(0),
+            own_bytes: own.map_or(0, |own| own.read_bytes.saturating_add(own.write_bytes)),
+            device_bytes: device.unwrap_or(0),
+            events,
+        }
+    }
+}
+
+async fn ping_s(server: &Server) -> Option<f64> {
+    let asked = Instant::now();
+    let ping = server.command("admin", doc! { "ping": 1 });
+    match timeout(PATIENCE, ping).await {
+        Ok(Ok(_)) => Some(asked.elapsed().as_secs_f64()),
+        Ok(Err(_)) => None,
+        Err(_) => Some(PATIENCE.as_secs_f64()),
+    }
+}
+
+/// Read and written since boot (Documentation/block/stat.rst: the third and seventh field, in sectors).
+fn device_bytes(device: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/sys/dev/block/{device}/stat")).ok()?;
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    let sectors = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let sectors = sectors(2)?.saturating_add(sectors(6)?);
+    Some(sectors.saturating_mul(SECTOR_BYTES))
+}
+
+fn level(last: &Counts, now: &Counts, ping_s: Option<f64>) -> Level {
+    let elapsed = now.at.saturating_duration_since(last.at);
+    let elapsed_s = elapsed.as_secs_f64().max(1e-3);
+    let own_bytes = now.own_bytes.saturating_sub(last.own_bytes) as f64;
+    let device_bytes = now.device_bytes.saturating_sub(last.device_bytes) as f64;
+    let cpu_s = now.cpu_ns.saturating_sub(last.cpu_ns) as f64 / 1e9;
+    let events_s = now.events.saturating_sub(last.events) as f64 * EVENT_COST_S;
+    let pressures = last.pressure.zip(now.pressure);
+    Level {
+        pressure: pressures.map(|(last, now)| now.share_since(&last, elapsed)),
+        ping_s,
+        own_cpus: (cpu_s + events_s) / elapsed_s,
+        own_io_share: (own_bytes / device_bytes.max(own_bytes).max(1.0)).min(1.0),
+    }
+}
+
+fn judge(before: &[Level], recent: &[Level]) -> Option<String> {
+    let cpus = mean(recent, |level| Some(level.own_cpus)).unwrap_or(0.0);
+    if cpus > CPU_BUDGET {
+        return Some(format!(
+            "it took {cpus:.2} CPUs, and its budget is {CPU_BUDGET:.2}"
+        ));
+    }
+    let io_share = mean(recent, |level| Some(level.own_io_share)).unwrap_or(0.0);
+    let pressure_before = mean(before, |level| level.pressure).unwrap_or(0.0);
+    let pressure = mean(recent, |level| level.pressure).unwrap_or(0.0);
+    if pressure > (pressure_before + PRESSURE_RISE).max(PRESSURE_MIN) && io_share > IO_SHARE {
+        return Some(format!(
+            "tasks of this host waited for I/O {:.0} % of the time, {:.0} % before, and {:.0} % of the disk's traffic was ours",
+            pressure * 100.0,
+            pressure_before * 100.0,
+            io_share * 100.0
+        ));
+    }
+    let (ping_before, ping) = (
+        mean(before, |level| level.ping_s)?,
+        mean(recent, |level| level.ping_s)?,
+    );
+    let late = ping > ping_before * PING_TIMES && ping > ping_before + PING_RISE_S;
+    (late && cpus > CPUS_FELT).then(|| {
+        format!(
+            "the server answered a ping after {:.1} ms, {:.1} ms before, and {cpus:.2} CPUs were ours",
+            ping * 1e3,
+            ping_before * 1e3
+        )
+    })
+}
+
+fn mean(levels: &[Level], of: impl Fn(&Level) -> Option<f64>) -> Option<f64> {
+    let values: Vec<f64> = levels.iter().filter_map(of).collect();
+    let count = values.len();
+    (count > 0).then(|| values.iter().sum::<f64>() / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CALM: Level = Level {
+        pressure: Some(0.1),
+        ping_s: Some(0.001),
+        own_cpus: 0.02,
+        own_io_share: 0.01,
+    };
+
+    #[test]
+    fn a_bad_time_of_the_server_is_not_ours() {
+        let bad = Level {
+            pressure: Some(0.95),
+            ping_s: Some(0.4),
+            ..CALM
+        };
+        assert_eq!(judge(&[CALM; 4], &[bad; LOOKS]), None);
+        let ours = |level: Level| judge(&[CALM; 4], &[level; LOOKS]).unwrap();
+        let reading = Level {
+            own_io_share: 0.5,
+            ..bad
+        };
+        assert!(ours(reading).contains("95 % of the time, 10 % before"));
+        let computing = Level {
+            own_cpus: 0.1,
+            ..bad
+        };
+        assert!(ours(computing).contains("400.0 ms, 1.0 ms before"));
+        let dear = Level {
+            own_cpus: 0.5,
+            ..CALM
+        };
+        assert!(ours(dear).contains("0.50 CPUs"));
+    }
+
+    #[test]
+    fn what_was_bad_before_is_no_rise() {
+        let bad = Level {
+            pressure: Some(0.9),
+            ping_s: Some(0.4),
+            own_cpus: 0.2,
+            own_io_share: 0.9,
+        };
+        assert_eq!(judge(&[bad; 4], &[bad; LOOKS]), None);
+        let unknown = Level {
+            pressure: None,
+            ping_s: None,
+            ..bad
+        };
+        assert_eq!(judge(&[], &[unknown; LOOKS]), None);
+    }
+
+    #[test]
+    fn a_few_looks_decide_nothing() {
+        let mut guard = Guard::new(None);
+        let dear = Level {
+            own_cpus: 9.0,
+            ..CALM
+        };
+        for _ in 1..LOOKS {
+            guard.recent.push_back(dear);
+            assert_eq!(guard.judge(), None);
+        }
+        guard.recent.push_back(dear);
+        assert!(guard.judge().is_some());
+    }
+}

@@ -1,0 +1,252 @@
+//! How the leaves of the largest files lie, read gently beside the watching.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::Result;
+use mongodb::bson::{Document, doc};
+use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions};
+use seekscope_run::{DataState, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory};
+use seekscope_server::{FileMap, Namespace};
+
+use super::disk_ability::scan_disk;
+use super::subject::Subject;
+use crate::doctor::permitted_build::FILES_UNNAMED;
+use crate::exit::message_of;
+use crate::layout::{Recorder, file_record, named_file, write_leaves};
+use crate::session::Session;
+
+/// Of internal pages, 4 to 32 KiB each.
+pub const READS_PER_S: u64 = 400;
+const PARALLEL_READS: usize = 4;
+/// The largest files hold nearly everything.
+const FILES_MAX: usize = 24;
+/// Smaller files have no order worth knowing, unless they were asked for.
+const FILE_BYTES_MIN: u64 = 1 << 20;
+/// Far from the numbers of traced files, which count from zero.
+const FIRST_FILE_ID: u32 = 1 << 24;
+
+/// A walk under way on a thread of its own. Dropping it stops it.
+#[derive(Debug)]
+pub struct LeafWalk {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Walked>>,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub struct Walked {
+    layout: Option<LayoutMeasurement>,
+    files: Vec<FileRecord>,
+    limitations: Vec<Limitation>,
+    /// What the directory itself says of its files, as documents of `$listCatalog`.
+    catalogue: Vec<Document>,
+}
+
+/// What the thread works with.
+struct Work {
+    path: PathBuf,
+    names: FileMap,
+    wanted: Vec<String>,
+    recorder: Recorder,
+    directory: Arc<RunDirectory>,
+}
+
+impl LeafWalk {
+    /// Starts it; `None` where there is no data directory to be read.
+    pub fn begin(session: &Session, subject: &Subject, wanted: &[Namespace]) -> Option<Self> {
+        let path = subject.data.clone()?;
+        let host = session.document.host.as_ref();
+        let work = Work {
+            names: session.file_map.clone().unwrap_or_default(),
+            wanted: wanted.iter().map(ToString::to_string).collect(),
+            recorder: Recorder {
+                disk: scan_disk(session)?,
+                memory_bytes: host.map_or(0, |host| host.memory_bytes),
+                updates_per_hour: None,
+                since: None,
+            },
+            directory: Arc::clone(&session.directory),
+            path,
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("leaf-order".into());
+        let thread = thread.spawn(move || work.walk(&flag)).ok();
+        Some(Self { stop, thread })
+    }
+
+    /// Ends it at the next page.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Stops it and returns what it found.
+    pub fn finish(mut self) -> Walked {
+        self.stop();
+        let thread = self.thread.take();
+        let walked = thread.and_then(|thread| thread.join().ok());
+        walked.unwrap_or_default()
+    }
+}
+
+impl Drop for LeafWalk {
+    fn drop(&mut self) {
+        self.stop();
+        if let Some(thread) = self.thread.take() {
+            // Whoever drops it does not want what it found.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Leaves what was found in the session.
+pub fn keep(session: &mut Session, walked: Walked) {
+    walked
+        .limitations
+        .into_iter()
+        .for_each(|l| session.limit(l));
+    session.document.layout = walked.layout;
+    session.more_files.extend(walked.files);
+    // Where the server did not tell which file is which, its directory may.
+    let limitations = &mut session.document.limitations;
+    if !walked.catalogue.is_empty() && limitations.iter().any(|l| l.what == FILES_UNNAMED) {
+        limitations.retain(|l| l.what != FILES_UNNAMED);
+        session.file_map = Some(FileMap::from_catalog(&walked.catalogue));
+    }
+}
+
+impl Work {
+    fn walk(&self, stop: &AtomicBool) -> Walked {
+        let mut walked = Walked::default();
+        if let Err(error) = self.try_walk(stop, &mut walked) {
+            walked.limitations.push(Limitation {
+                what: "how the data files lie on the disk was not read".into(),
+                why: message_of(&error),
+                remedy: "run as root or as the server's user, or give --dbpath".into(),
+            });
+        }
+        walked
+    }
+
+    fn try_walk(&self, stop: &AtomicBool, walked: &mut Walked) -> Result<()> {
+        let directory = match DataDirectory::open(&self.path, stop) {
+            Err(LayoutError::Interrupted) => {
+                walked.limitations.push(too_late(0));
+                return Ok(());
+            }
+            opened => opened?,
+        };
+        walked.catalogue = catalogue(&directory);
+        let layout = walked.layout.insert(LayoutMeasurement {
+            path: directory.path().display().to_string(),
+            state: DataState::Live,
+            names: directory.names,
+            wiredtiger_version: directory.wiredtiger_version.clone(),
+            predicted_for: self.recorder.disk.model.disk.clone(),
+            disk_measured: self.recorder.disk.measured,
+            ..LayoutMeasurement::default()
+        });
+        let tables = self.chosen(&directory);
+        let mut writer = self.directory.leaf_writer()?;
+        for (file_id, (at, table)) in (FIRST_FILE_ID..).zip(tables.iter().enumerate()) {
+            let mut file = named_file(file_id, table, &directory, &self.names);
+            let path = directory.path().join(&table.file);
+            let options = WalkOptions {
+                parallel_reads: PARALLEL_READS,
+                reads_per_s: Some(READS_PER_S),
+                stop,
+                keep_pages: false,
+            };
+            match directory.walk(table, &options) {
+                Ok(found) => {
+                    self.recorder.fill(&mut file, &found, &path);
+                    write_leaves(&mut writer, file_id, &found.tree.leaves)?;
+                }
+                Err(LayoutError::Interrupted) => {
+                    walked.limitations.push(too_late(tables.len() - at));
+                    break;
+                }
+                Err(error) => {
+                    file.file_bytes = bytes_of(&directory, table);
+                    file.not_measured = Some(error.to_string());
+                }
+            }
+            walked.files.push(file_record(&file, &path));
+            layout.files.push(file);
+        }
+        writer.finish()?;
+        Ok(())
+    }
+
+    /// What was asked for, then the largest collections and indexes.
+    fn chosen<'a>(&self, directory: &'a DataDirectory) -> Vec<&'a TableFile> {
+        let is_wanted = |table: &TableFile| {
+            let own = table.namespace.as_ref();
+            let told = || self.names.classify(table.file.as_ref()).1;
+            let namespace = own.cloned().or_else(told);
+            namespace.is_some_and(|namespace| self.wanted.contains(&namespace))
+        };
+        let mut tables: Vec<(bool, u64, &TableFile)> = directory
+            .tables()
+            .iter()
+            .filter(|table| holds_documents_or_keys(table))
+            .map(|table| (is_wanted(table), bytes_of(directory, table), table))
+            .filter(|(wanted, bytes, _)| *wanted || *bytes >= FILE_BYTES_MIN)
+            .collect();
+        tables.sort_by_key(|(wanted, bytes, _)| std::cmp::Reverse((*wanted, *bytes)));
+        tables.truncate(FILES_MAX);
+        tables.into_iter().map(|(_, _, table)| table).collect()
+    }
+}
+
+fn holds_documents_or_keys(table: &TableFile) -> bool {
+    let (role, _) = FileMap::default().classify(table.file.as_ref());
+    matches!(role, FileRole::Collection | FileRole::Index)
+}
+
+fn bytes_of(directory: &DataDirectory, table: &TableFile) -> u64 {
+    let path = directory.path().join(&table.file);
+    path.metadata().map_or(0, |metadata| metadata.len())
+}
+
+fn too_late(files: usize) -> Limitation {
+    let what = match files {
+        0 => "how the data files lie on the disk was not read".into(),
+        _ => format!("how {files} of the largest files lie on the disk was not read to the end"),
+    };
+    Limitation {
+        what,
+        why: format!(
+            "the time was over; at most {READS_PER_S} pages a second are read beside a database"
+        ),
+        remedy: "ask for more time with --for, or see `seekscope layout`".into(),
+    }
+}
+
+/// Tables by collection.
+fn catalogue(directory: &DataDirectory) -> Vec<Document> {
+    let mut entries: std::collections::BTreeMap<&str, (Option<&str>, Document)> =
+        std::collections::BTreeMap::new();
+    for table in directory.tables() {
+        let (Some(namespace), Some(ident)) = (&table.namespace, table.file.strip_suffix(".wt"))
+        else {
+            continue;
+        };
+        let entry = entries.entry(namespace).or_default();
+        match &table.index {
+            None => entry.0 = Some(ident),
+            Some(index) => {
+                entry.1.insert(index, ident);
+            }
+        }
+    }
+    let named = entries
+        .into_iter()
+        .filter_map(|(namespace, (ident, indexes))| {
+            Some(doc! { "ns": namespace, "ident": ident?, "idxIdent": indexes })
+        });
+    named.collect()
+}

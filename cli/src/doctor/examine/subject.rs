@@ -1,0 +1,118 @@
+//! Whom to examine: the server, its process, its data; and what may be done to it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use seekscope_run::{DeviceFacts, Limitation};
+use seekscope_server::examination::choose_member;
+use seekscope_server::{ProcFs, Server};
+
+use super::Asked;
+use crate::doctor::permitted_build::read_file_map;
+use crate::layout::seen_from_here;
+use crate::progress::Progress;
+use crate::session::Session;
+use crate::standing::Standing;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Subject {
+    pub server: Server,
+    pub pid: Option<u32>,
+    /// Its data directory as this process can open it.
+    pub data: Option<PathBuf>,
+    pub standing: Standing,
+}
+
+impl Subject {
+    /// Connects, chooses the member, and notes in the run what it says of itself.
+    pub async fn find(
+        session: &mut Session,
+        asked: &Asked<'_>,
+        progress: Progress,
+    ) -> Result<Self> {
+        let step = progress.step("connecting");
+        let proc_fs = ProcFs::host();
+        let server = choose_member(asked.uri, &proc_fs).await?;
+        let standing = standing(session, &server).await;
+        drop(step);
+        let mut facts = server.facts(&proc_fs).await;
+        if let Some(pid) = asked.args.pid {
+            facts.target.pid = Some(pid);
+            let seen = proc_fs.dbpath(pid);
+            let seen = seen.map(|path| path.to_string_lossy().into_owned());
+            facts.target.dbpath = seen.or(facts.target.dbpath);
+            let about_process = |m: &Limitation| m.what.contains("process is not known");
+            facts.missing.retain(|m| !about_process(m));
+        }
+        facts.missing.into_iter().for_each(|m| session.limit(m));
+        let pid = facts.target.pid;
+        let data = data(
+            session,
+            asked.args.dbpath.as_deref(),
+            pid,
+            facts.target.dbpath.as_deref(),
+        );
+        if let Some(data) = &data {
+            session.document.device = DeviceFacts::of_path(Path::new("/"), data).ok();
+        }
+        session.document.target = Some(facts.target);
+        read_file_map(session, &server, asked.namespaces.first()).await;
+        session.save()?;
+        Ok(Self {
+            server,
+            pid,
+            data,
+            standing,
+        })
+    }
+}
+
+async fn standing(session: &mut Session, server: &Server) -> Standing {
+    match Standing::ask(server).await {
+        Ok(standing) => standing,
+        Err(error) => {
+            session.limit(Limitation {
+                what: "whether the server is a primary that others depend on is not known".into(),
+                why: error.to_string(),
+                remedy: String::new(),
+            });
+            Standing::default()
+        }
+    }
+}
+
+/// The data directory as this process can open it.
+fn data(
+    session: &mut Session,
+    named: Option<&Path>,
+    pid: Option<u32>,
+    told: Option<&str>,
+) -> Option<PathBuf> {
+    if let Some(named) = named {
+        return Some(named.to_path_buf());
+    }
+    let (pid, told) = (pid?, Path::new(told?));
+    if !told.is_absolute() {
+        session.limit(Limitation {
+            what: "the data directory was not looked at".into(),
+            why: format!(
+                "{} is relative to where the server was started",
+                told.display()
+            ),
+            remedy: "name it with --dbpath".into(),
+        });
+        return None;
+    }
+    match seen_from_here(pid, told) {
+        Ok(path) => Some(path),
+        Err(error) => {
+            session.limit(Limitation {
+                what: "the data directory was not looked at".into(),
+                why: error.to_string(),
+                remedy: "run as root, or name it with --dbpath".into(),
+            });
+            None
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What is made of findings: compared with an earlier run's, and with limits that the user set.
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_doctor::thresholds::{Threshold, breached};
+use seekscope_doctor::{Diagnosis, since};
+use seekscope_run::{EarlierRun, RunDirectory, RunDocument};
+
+use super::conclusion::Conclusion;
+use crate::args::JudgeArgs;
+use crate::exit::{ThresholdMissed, Usage};
+
+/// An earlier run, with what it comes to by today's detectors.
+pub struct Earlier {
+    name: String,
+    document: RunDocument,
+    diagnosis: Diagnosis,
+}
+
+impl Earlier {
+    /// Reads it; nothing is written there.
+    pub fn load(run: &Path) -> Result<Self> {
+        let (directory, mut document) = RunDirectory::open(run)?;
+        if document.examination.is_none() {
+            let why = format!(
+                "{} is no run of `seekscope doctor` on a server",
+                run.display()
+            );
+            return Err(Usage(why).into());
+        }
+        let conclusion = Conclusion::of(&directory, &mut document)?;
+        let diagnosis = conclusion.diagnosis().clone();
+        Ok(Self::of(directory.path(), document, diagnosis))
+    }
+
+    /// Of a run that was concluded from.
+    pub fn of(run: &Path, document: RunDocument, diagnosis: Diagnosis) -> Self {
+        let name = run.file_name().unwrap_or_default();
+        Self {
+            name: name.to_string_lossy().into_owned(),
+            document,
+            diagnosis,
+        }
+    }
+
+    /// What changed since.
+    pub fn compare(&self, document: &RunDocument, diagnosis: &Diagnosis) -> EarlierRun {
+        EarlierRun {
+            run: self.name.clone(),
+            started_realtime_ns: self.document.started.realtime_ns,
+            changes: since::compare(
+                since::Examined {
+                    document: &self.document,
+                    diagnosis: &self.diagnosis,
+                },
+                since::Examined {
+                    document,
+                    diagnosis,
+                },
+            ),
+        }
+    }
+}
+
+/// What the command line asks for, checked before anything is measured.
+pub struct Judgement {
+    since: Option<Earlier>,
+    limits: Vec<Threshold>,
+}
+
+impl Judgement {
+    /// Reads the earlier run and the limits.
+    pub fn new(args: &JudgeArgs) -> Result<Self> {
+        let limits = args.fail_on.iter().map(|text| Threshold::parse(text));
+        let limits = limits.collect::<Result<_, _>>();
+        Ok(Self {
+            limits: limits.map_err(|error| Usage(format!("--fail-on: {error}")))?,
+            since: args.since.as_deref().map(Earlier::load).transpose()?,
+        })
+    }
+
+    pub fn since(&self) -> Option<&Earlier> {
+        self.since.as_ref()
+    }
+
+    /// An error that ends the command with its own exit code where a limit was breached.
+    pub fn judge(&self, diagnosis: &Diagnosis) -> Result<()> {
+        let breaches = breached(&self.limits, diagnosis);
+        match breaches.is_empty() {
+            true => Ok(()),
+            false => Err(ThresholdMissed(breaches.join("; ")).into()),
+        }
+    }
+}

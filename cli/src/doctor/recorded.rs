@@ -1,0 +1,79 @@
+//! `doctor RUN`: concludes from records alone, on any host, without server or rights.
+
+use std::path::Path;
+
+use anyhow::Result;
+use seekscope_run::{RunDirectory, RunDocument, RunError};
+
+use super::conclusion::Conclusion;
+use super::diagnostic_folder;
+use super::judgement::Judgement;
+use super::results::Results;
+use crate::args::{DoctorArgs, OutputArgs};
+use crate::collect::{is_bundle, unpack};
+use crate::exit::Usage;
+use crate::progress::Progress;
+use crate::session::{Session, measured_nothing, run_folder};
+
+/// Runs the command.
+pub fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()> {
+    let judgement = Judgement::new(&args.judge)?;
+    let progress = Progress::new(args.output.quiet);
+    let mut session = open(path, arguments, args.out.as_deref())?;
+    if session.document.phases.is_empty() {
+        return Err(measured_nothing(path, &session.document).into());
+    }
+    if !is_examination(&session.document) {
+        let results = Results::derive(&mut session)?;
+        return results.show(&session, &args.output, progress);
+    }
+    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
+    conclusion.show(&session, &args.output, progress)?;
+    judgement.judge(conclusion.diagnosis())
+}
+
+/// A run as it is, or one made of what was named.
+fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
+    if is_bundle(path) {
+        let folder = run_folder("doctor", out);
+        unpack(path, &folder)?;
+        let (directory, document) = RunDirectory::open(&folder)?;
+        return Ok(Session::reopen(directory, document));
+    }
+    match RunDirectory::open(path) {
+        Err(RunError::NotARun { .. }) => {}
+        opened => {
+            let (directory, document) = opened?;
+            if out.is_some() {
+                let why = "--out belongs to what is measured or unpacked; a run is concluded from in its folder";
+                return Err(Usage(why.into()).into());
+            }
+            return Ok(Session::reopen(directory, document));
+        }
+    }
+    match diagnostic_folder::find(path) {
+        Some(folder) => diagnostic_folder::run_of(&folder, arguments, out),
+        None => Err(Usage(format!(
+            "{} is no run, no bundle of `seekscope collect` and no folder of diagnostic files; of a data \
+             directory see `seekscope layout`",
+            path.display()
+        ))
+        .into()),
+    }
+}
+
+/// Shows a run of `doctor` again.
+pub fn show_run(mut session: Session, output: &OutputArgs) -> Result<()> {
+    let progress = Progress::new(output.quiet);
+    if is_examination(&session.document) {
+        let conclusion = Conclusion::derive(&mut session, None)?;
+        return conclusion.show(&session, output, progress);
+    }
+    let results = Results::derive(&mut session)?;
+    results.show(&session, output, progress)
+}
+
+/// A server watched, not indexes built and compared.
+fn is_examination(document: &RunDocument) -> bool {
+    document.examination.is_some()
+}

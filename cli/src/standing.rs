@@ -1,0 +1,96 @@
+//! What a server is to its replica set, which decides whether it may be traced unasked.
+
+use mongodb::bson::{Document, doc};
+use seekscope_server::{Server, ServerError};
+
+/// What the server is to its set, as far as it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Of its replica set, if it is in one.
+    pub set: Option<String>,
+    pub primary: bool,
+    pub router: bool,
+    /// Members that hold data, itself among them: `host:port`.
+    pub data_members: Vec<String>,
+}
+
+impl Standing {
+    /// As the server says. Those before 4.4.2 know another word.
+    pub async fn ask(server: &Server) -> Result<Self, ServerError> {
+        let hello = match server.command("admin", doc! { "hello": 1 }).await {
+            Err(_) => server.command("admin", doc! { "isMaster": 1 }).await,
+            hello => hello,
+        };
+        Ok(Self::of(&hello?))
+    }
+
+    /// From the reply to `hello`.
+    fn of(hello: &Document) -> Self {
+        let flag = |name: &str| hello.get_bool(name).unwrap_or(false);
+        let text = |name: &str| hello.get_str(name).ok().map(String::from);
+        let names = |list: &str| {
+            let names = hello.get_array(list).into_iter().flatten();
+            names.filter_map(|name| name.as_str().map(String::from))
+        };
+        Self {
+            set: text("setName"),
+            primary: flag("isWritablePrimary") || flag("ismaster"),
+            router: text("msg").is_some_and(|msg| msg == "isdbgrid"),
+            data_members: names("hosts").chain(names("passives")).collect(),
+        }
+    }
+
+    /// A primary that others replicate from: what slows it down, everybody feels.
+    pub fn others_depend_on_it(&self) -> bool {
+        self.primary && self.set.is_some() && self.data_members.len() > 1
+    }
+
+    /// In words.
+    pub fn in_words(&self) -> String {
+        match (&self.set, self.primary) {
+            _ if self.router => "a mongos".into(),
+            (None, _) => "a standalone server".into(),
+            (Some(set), true) if self.data_members.len() > 1 => format!("the primary of {set}"),
+            (Some(set), true) => format!("the only member of {set}"),
+            (Some(set), false) => format!("a secondary of {set}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_primary_with_company_is_spared() {
+        let of = |hello: Document| Standing::of(&hello);
+        let alone = of(
+            doc! { "setName": "rs0", "isWritablePrimary": true, "hosts": ["a:1"], "arbiters": ["b:1"] },
+        );
+        assert!(!alone.others_depend_on_it());
+        assert_eq!(alone.in_words(), "the only member of rs0");
+        let primary =
+            of(doc! { "setName": "rs0", "ismaster": true, "hosts": ["a:1"], "passives": ["b:1"] });
+        assert!(primary.others_depend_on_it());
+        let secondary = of(doc! { "setName": "rs0", "ismaster": false, "hosts": ["a:1", "b:1"] });
+        assert!(!secondary.others_depend_on_it());
+        // A standalone calls itself a writable primary, too.
+        assert!(!of(doc! { "isWritablePrimary": true }).others_depend_on_it());
+        assert_eq!(of(doc! { "msg": "isdbgrid" }).in_words(), "a mongos");
+    }
+
+    #[test]
+    fn passive_members_and_old_words_count() {
+        let depends = |hello: Document| Standing::of(&hello).others_depend_on_it();
+        assert!(depends(
+            doc! { "ismaster": true, "hosts": ["a:1", "b:1"], "setName": "rs" }
+        ));
+        for other in [
+            doc! { "ismaster": true },
+            doc! { "ismaster": true, "hosts": ["a:1"] },
+            doc! { "ismaster": false, "secondary": true, "hosts": ["a:1", "b:1"] },
+        ] {
+            assert!(!depends(other.clone()), "{other}");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Frames on stdout, as text or as a line of JSON each.
+
+use std::io::{ErrorKind, Write, stdout};
+
+use anyhow::{Context, Result};
+use seekscope_report::live::top::{Order, TopFrame, json, plain_text};
+
+use crate::args::TopArgs;
+
+/// See the module.
+pub struct Printer {
+    order: Order,
+    files: u16,
+    width: u16,
+    as_json: bool,
+    is_first: bool,
+}
+
+impl Printer {
+    pub fn new(args: &TopArgs, width: u16) -> Self {
+        Self {
+            order: args.sort.order(),
+            files: args.files,
+            width,
+            as_json: args.json,
+            is_first: true,
+        }
+    }
+
+    /// Prints a frame at once; false if nobody reads it any more.
+    pub fn print(&mut self, frame: &TopFrame) -> Result<bool> {
+        let text = if self.as_json {
+            format!("{}\n", json(frame, self.order, self.files))
+        } else {
+            let gap = if self.is_first { "" } else { "\n" };
+            let text = plain_text(frame, self.order, self.width, self.files);
+            format!("{gap}{text}")
+        };
+        self.is_first = false;
+        let mut out = stdout().lock();
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // The reader of a pipe (head, less) may have had enough: that is success.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+            written => written.map(|()| true).context("cannot write to stdout"),
+        }
+    }
+}

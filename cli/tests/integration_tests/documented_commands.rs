@@ -1,0 +1,234 @@
+//! Every command that README.md and the pages in `docs/` show, typed as it stands there, with the
+//! server, folders, runs and lengths of time of this test in place of the reader's.
+//!
+//! That each can be parsed is tested beside the definition of the arguments.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::documented::{DocumentedCommand, documented_commands};
+use crate::support::{Bench, machine, stderr};
+use crate::top::Busy;
+
+/// Lines that hold the first text are not run here, for the reason beside it.
+const NOT_RUN: [(&str, &str); 21] = [
+    (
+        "--copy-of",
+        "refuses files of a running database: replay.rs has others",
+    ),
+    (
+        "--file /data",
+        "refuses files of a running database: replay.rs has others",
+    ),
+    ("--live", "draws on a terminal: top.rs runs it on one"),
+    ("--unit mongod", "needs a service of systemd"),
+    ("./load.sh", "runs a script of the reader's"),
+    ("mongodump", "needs MongoDB's tools"),
+    (
+        "--ring",
+        "goes on until a slow call: trace_record.rs runs it",
+    ),
+    (
+        "--apply",
+        "swaps a collection under the other commands: reorder.rs runs it",
+    ),
+    ("--resume", "needs a crash: reorder_kills.rs makes them"),
+    (
+        "--by",
+        "needs documents with those fields: reorder.rs has them",
+    ),
+    (
+        "tune mongodb",
+        "takes minutes of runs: tune_servers.rs runs it",
+    ),
+    ("tune local", "takes minutes of runs: tune.rs runs it"),
+    (
+        "tune --knobs",
+        "takes minutes of runs: tune_commands.rs runs it",
+    ),
+    (
+        "TUNE_RUN",
+        "needs a session of tune: tune.rs and tune_restarts.rs have them",
+    ),
+    (
+        "bench ycsb",
+        "takes minutes, or two servers: bench.rs and bench_compare.rs run it",
+    ),
+    ("bench sysbench", "takes minutes: bench_compare.rs runs it"),
+    ("bench run", "takes minutes: bench_own.rs runs it"),
+    (
+        "bench schema",
+        "takes many minutes: bench_labs.rs runs a small one",
+    ),
+    (
+        "bench index",
+        "takes minutes: bench_labs.rs runs a small one",
+    ),
+    (
+        "merge client1",
+        "needs four clients: bench_compare.rs has them",
+    ),
+    (
+        "trace import",
+        "needs a trace of another tool: trace_files.rs has them",
+    ),
+];
+
+/// Such commands go on until Ctrl-C, which they get after some seconds.
+const ENDLESS: [&str; 5] = [
+    "seekscope prefetch",
+    "seekscope top ",
+    "--watch",
+    "seekscope mongoperf",
+    "--min-latency",
+];
+/// What ends an endless one by itself.
+const ENDS: [&str; 2] = ["--once", "--count"];
+/// Thresholds of the reader may be missed.
+const THRESHOLD_MISSED: i32 = 6;
+
+/// What stands in the documentation for the reader's own, and what this test has instead.
+struct Substitutes(Vec<(&'static str, String)>);
+
+impl Substitutes {
+    fn new(busy: &Busy) -> Self {
+        let bench = &busy.bench;
+        let path = |name: &str| bench.path(name).display().to_string();
+        let pid = busy.server.pid().to_string();
+        let file = busy.collection_file().display().to_string();
+        let uri = busy.server.uri.clone();
+        Self(vec![
+            ("mongodb://localhost:27017/", uri.clone()),
+            ("mongodb://test1/", uri.clone()),
+            ("mongodb://db1/", uri),
+            // A mongod's directory names its collections; that of the server here does not.
+            ("/var/lib/mongodb shop", format!("{} shop", busy.server.uri)),
+            ("/var/lib/mongodb", path("data")),
+            ("/data/collection-7--42.wt", file.clone()),
+            ("collection-7--42.wt", file),
+            // A survey takes 90 s unless it is told otherwise.
+            ("disk /path/", "disk --budget 15s /path/".into()),
+            ("disk /mnt/", "disk --budget 15s /mnt/".into()),
+            ("/path/on/that/disk", path("target")),
+            ("/mnt/new-disk", path("target")),
+            ("$(pgrep -x mongod)", pid.clone()),
+            ("-p PID", format!("-p {pid}")),
+            ("DISK_RUN", path("run-disk")),
+            ("TRACE_RUN", path("run-trace")),
+            ("RUN_A", path("run-layout")),
+            ("RUN_B", path("run-later")),
+            (" RUN", format!(" {}", path("run-doctor"))),
+            ("--for 60s", "--for 3s".into()),
+            ("--for 3m", "--for 3s".into()),
+            ("--for 5m", "--for 3s".into()),
+            ("--runtime 30s", "--runtime 2s".into()),
+            ("--count 60", "--count 2".into()),
+            ("--region 10G", "--region 64M".into()),
+            ("fileSizeMB:1000", "fileSizeMB:16".into()),
+        ])
+    }
+
+    fn apply(&self, line: &str) -> String {
+        let substitutes = self.0.iter();
+        substitutes.fold(line.to_string(), |line, (theirs, ours)| {
+            line.replace(theirs, ours)
+        })
+    }
+}
+
+/// What the shell is given.
+fn script(line: &str, substitutes: &Substitutes, program: &Path) -> String {
+    let is_endless = ENDLESS.iter().any(|text| line.contains(text))
+        && !ENDS.iter().any(|text| line.contains(text));
+    let program = program.display();
+    let called = if is_endless {
+        format!("timeout --preserve-status -s INT 6 {program} ")
+    } else {
+        format!("timeout 300 {program} ")
+    };
+    let line = substitutes.apply(line).replacen("seekscope ", &called, 1);
+    format!("set -o pipefail; {line}")
+}
+
+fn run_in(bench: &Bench, folder: &str, script: &str) -> std::process::Output {
+    let folder = bench.path(folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    Command::new("bash")
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("XDG_STATE_HOME", bench.path("state"))
+        .output()
+        .unwrap()
+}
+
+/// Why a command of the documentation failed; `None` if it did not.
+fn failure(busy: &Busy, n: usize, command: &DocumentedCommand) -> Option<String> {
+    let program = busy.bench.seekscope(&[]).get_program().to_os_string();
+    let script = script(&command.line, &Substitutes::new(busy), program.as_ref());
+    let output = run_in(&busy.bench, &format!("place-{n}"), &script);
+    let said = stderr(&output);
+    let code = output.status.code();
+    let may_miss = command.line.contains("--fail-on") && code == Some(THRESHOLD_MISSED);
+    let is_interrupted = code == Some(130) && script.contains("-s INT");
+    if (output.status.success() || may_miss || is_interrupted) && !said.contains("panicked") {
+        return None;
+    }
+    Some(format!(
+        "{}: {}\n  typed as {script}\n  {:?}: {said}",
+        command.page, command.line, output.status
+    ))
+}
+
+#[test]
+fn every_command_of_the_documentation_works() {
+    let _machine = machine();
+    let busy = Busy::new();
+    busy.bench.target();
+    let uri = &busy.server.uri;
+    let data = busy.bench.path("data").display().to_string();
+    for (run, command) in [
+        (
+            "run-disk",
+            format!("disk {} --budget 15s", busy.bench.target().display()),
+        ),
+        ("run-trace", format!("trace --target {uri} --for 3s")),
+        ("run-layout", format!("layout {data}")),
+        ("run-later", format!("layout {data}")),
+        ("run-doctor", format!("doctor {uri} --for 3s")),
+    ] {
+        let mut words: Vec<&str> = command.split(' ').collect();
+        words.extend(["--out", run]);
+        let output = busy.bench.seekscope(&words).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", stderr(&output));
+    }
+    let mut commands = documented_commands();
+    let mut seen = std::collections::HashSet::new();
+    commands.retain(|command| {
+        let skipped = NOT_RUN.iter().any(|(text, _)| command.line.contains(text));
+        let typed = command
+            .line
+            .split(" #")
+            .next()
+            .unwrap_or_default()
+            .trim()
+            .to_string();
+        !skipped && seen.insert(typed)
+    });
+    assert!(commands.len() > 35, "only {} are run", commands.len());
+    let failures: Vec<String> = commands
+        .iter()
+        .enumerate()
+        .filter_map(|(n, command)| failure(&busy, n, command))
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A reason for a command that is no longer shown hides nothing, and goes.
+#[test]
+fn each_reason_not_to_run_a_command_is_needed() {
+    let commands = documented_commands();
+    for (text, reason) in NOT_RUN {
+        let is_shown = commands.iter().any(|command| command.line.contains(text));
+        assert!(is_shown, "no command holds {text:?} any more ({reason})");
+    }
+}
