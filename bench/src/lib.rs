@@ -1,5 +1,7 @@
 //! What several benchmarks need, and the killing of `reorder`, of which the tests of `cli` do a part.
 
+pub mod child_usage;
+pub mod examined;
 pub mod gains;
 pub mod kills;
 pub mod replica_server;

@@ -2,11 +2,11 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
+use seekscope_bench::child_usage;
 use seekscope_server::ProcFs;
 
 use crate::tool::{self, Tool};
@@ -49,34 +49,17 @@ pub(crate) fn run(mut command: Command, tool: Tool, half: u64, folder: &Path) ->
         stderr.push_str(&line);
         stderr.push('\n');
     }
-    let (status, usage) = wait(pid)?;
+    let (status, usage) = child_usage::wait(pid)?;
     let stdout = std::fs::read_to_string(path)?;
     ensure!(
         status.success(),
         "{shown} ended with {status}:\n{stdout}\n{stderr}"
     );
-    let ns = |time: libc::timeval| {
-        let us = time.tv_sec.saturating_mul(1_000_000) + time.tv_usec;
-        u64::try_from(us).unwrap_or(0) * 1_000
-    };
     Ok(Ran {
         stdout,
         stderr,
-        cpu_ns: ns(usage.ru_utime) + ns(usage.ru_stime),
-        rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+        cpu_ns: usage.cpu_ns,
+        rss_bytes: usage.rss_bytes,
         half: at_half,
     })
-}
-
-/// Waits for a child's end; what the kernel counted of it comes with that.
-fn wait(pid: u32) -> Result<(ExitStatus, libc::rusage)> {
-    let pid = libc::pid_t::try_from(pid)?;
-    let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which zeros are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to locals of the types that wait4 writes; the child is ours and nobody
-    // else waits for it.
-    let waited = unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) };
-    ensure!(waited == pid, "wait4: {}", std::io::Error::last_os_error());
-    Ok((ExitStatus::from_raw(status), usage))
 }
