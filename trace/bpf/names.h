@@ -37,33 +37,43 @@ static __always_inline bool leave_mount(struct place *place)
 	return true;
 }
 
+struct name_buffer {
+	/* Of `name.parts`, written so far. In memory because the verifier forgets what it knew of a value
+	 * there. In a register it would follow each folder's possible lengths through all folders above:
+	 * half a second of CPU for each load. */
+	volatile __u32 bytes;
+	__u32 unused;
+	struct name_record name;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct name_record);
+	__type(value, struct name_buffer);
 } seekscope_name SEC(".maps");
 
-/* Writes the path's parts; returns their bytes. */
-static __always_inline __u32 write_parts(struct name_record *name, struct file *file,
-					 struct task_struct *task)
+/* Writes the path's parts. */
+static __always_inline void write_parts(struct name_buffer *buffer, struct file *file,
+					struct task_struct *task)
 {
+	struct name_record *name = &buffer->name;
 	struct place place = place_of(file);
 	struct place root = {
 		.dentry = BPF_CORE_READ(task, fs, root.dentry),
 		.mount = BPF_CORE_READ(task, fs, root.mnt),
 	};
-	__u32 bytes = 0;
 
 	for (int i = 0; i < DEPTH_MAX; i++) {
 		if (place.dentry == root.dentry && place.mount == root.mount)
-			return bytes;
+			return;
 		if (leave_mount(&place))
 			continue;
 		struct dentry *dentry = place.dentry;
 		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
 		if (!parent || parent == dentry)
-			return bytes;
+			return;
+		__u32 bytes = buffer->bytes;
 		if (bytes >= NAME_BYTES)
 			break;
 		long part = bpf_probe_read_kernel_str(
@@ -71,11 +81,10 @@ static __always_inline __u32 write_parts(struct name_record *name, struct file *
 			BPF_CORE_READ(dentry, d_name.name));
 		if (part < 0)
 			break;
-		bytes += part;
+		buffer->bytes = bytes + part;
 		place.dentry = parent;
 	}
 	name->flags |= NAME_TRUNCATED;
-	return bytes;
 }
 
 /* Tells user space what was opened. A full ring loses the name only: user space looks for it among
@@ -84,16 +93,19 @@ static __always_inline void send_name(struct task_struct *task, __u32 tgid, stru
 				      const struct file_facts *facts)
 {
 	__u32 zero = 0;
-	struct name_record *name = bpf_map_lookup_elem(&seekscope_name, &zero);
+	struct name_buffer *buffer = bpf_map_lookup_elem(&seekscope_name, &zero);
 
-	if (!name)
+	if (!buffer)
 		return;
+	struct name_record *name = &buffer->name;
 	name->inode = facts->inode;
 	name->device = facts->device;
 	name->generation = BPF_CORE_READ(file, f_inode, i_generation);
 	name->tgid = tgid;
 	name->flags = BPF_CORE_READ(file, f_path.dentry, d_hash.pprev) ? 0 : NAME_UNLINKED;
-	__u32 bytes = write_parts(name, file, task);
+	buffer->bytes = 0;
+	write_parts(buffer, file, task);
+	__u32 bytes = buffer->bytes;
 	/* Keeps the compiler from dropping the mask, by which the verifier knows the bound. */
 	barrier_var(bytes);
 	bytes &= 2 * NAME_BYTES - 1;
