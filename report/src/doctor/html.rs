@@ -14,7 +14,6 @@ use crate::html::page::{PageData, page};
 use crate::html::points::Blobs;
 use crate::html::table::{folded, table};
 use crate::html::tracks::{TrackGroup, tracks as track_group};
-use crate::table::Table;
 use crate::trace::tables::recording_facts;
 use crate::wording;
 

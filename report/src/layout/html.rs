@@ -14,7 +14,6 @@ use crate::html::page::{PageData, page};
 use crate::html::points::Blobs;
 use crate::html::table::{folded, table};
 use crate::numbers::format_share;
-use crate::table::Table;
 use crate::wording;
 
 /// A server with ten thousand collections would make the page useless.

@@ -13,7 +13,7 @@ use crate::html::facts::{CALLS_SQL, again, limitations, measured_on};
 use crate::html::figures::{FigureLimits, PhaseFigures, figures_of_files};
 use crate::html::page::{PageData, page};
 use crate::html::points::Blobs;
-use crate::html::table::{folded, table};
+use crate::html::table::folded;
 use crate::numbers::{format_rate, format_share};
 
 /// Rows of files and threads; a server with ten thousand collections would make the page useless.
