@@ -20,10 +20,12 @@ fn from_environment(name: &str, below_cache: &str) -> PathBuf {
 }
 
 /// Taken by tests that look at the whole machine (processes, cgroups, eBPF programs) or load it:
-/// one at a time.
+/// one at a time, each on a disk that has written what the tests before it left in memory.
 pub fn machine() -> MutexGuard<'static, ()> {
     static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+    let machine = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    rustix::fs::sync();
+    machine
 }
 
 /// The local server program.
