@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write, stderr, stdout};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use seekscope_report::terminal::visible;
 
 /// Where talk goes. On a terminal steps become bars; elsewhere each step is one line.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +40,11 @@ impl Progress {
         if columns == 0 { 160 } else { columns.max(80) }
     }
 
-    /// A line for people.
+    /// Lines for people. They may hold what a server or a file says: control characters are shown.
     pub fn say(&self, text: impl AsRef<str>) {
         if !self.quiet {
             // A closed stderr is no reason to fail.
-            let _ = writeln!(stderr(), "{}", text.as_ref());
+            let _ = writeln!(stderr(), "{}", visible(text.as_ref()));
         }
     }
 
@@ -58,6 +59,7 @@ impl Progress {
     }
 
     fn bar(&self, text: String, total: Option<u64>) -> Step {
+        let text = visible(&text);
         if self.quiet || !self.terminal {
             if self.step_lines {
                 self.say(format!("  {text}"));

@@ -1,11 +1,20 @@
 //! What a server is to its replica set, which decides whether it may be traced unasked.
 
+use std::time::Duration;
+
+use anyhow::{Context, Result};
 use mongodb::bson::{Document, doc};
-use seekscope_server::{Server, ServerError};
+use seekscope_server::Server;
+use tokio::time::timeout;
+
+/// A server that accepts connections and answers nothing must not keep us for ever.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// What the server is to its set, as far as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
+    /// Whether it has said so.
+    pub known: bool,
     /// Of its replica set, if it is in one.
     pub set: Option<String>,
     pub primary: bool,
@@ -16,12 +25,20 @@ pub struct Standing {
 
 impl Standing {
     /// As the server says. Those before 4.4.2 know another word.
-    pub async fn ask(server: &Server) -> Result<Self, ServerError> {
-        let hello = match server.command("admin", doc! { "hello": 1 }).await {
-            Err(_) => server.command("admin", doc! { "isMaster": 1 }).await,
-            hello => hello,
+    ///
+    /// # Errors
+    /// It refused, or did not answer within some seconds.
+    pub async fn ask(server: &Server) -> Result<Self> {
+        let asked = async {
+            match server.command("admin", doc! { "hello": 1 }).await {
+                Err(_) => server.command("admin", doc! { "isMaster": 1 }).await,
+                hello => hello,
+            }
         };
-        Ok(Self::of(&hello?))
+        let hello = timeout(ANSWER_LIMIT, asked).await.with_context(|| {
+            format!("hello was not answered within {} s", ANSWER_LIMIT.as_secs())
+        })??;
+        Ok(Self::of(&hello))
     }
 
     /// From the reply to `hello`.
@@ -33,6 +50,7 @@ impl Standing {
             names.filter_map(|name| name.as_str().map(String::from))
         };
         Self {
+            known: true,
             set: text("setName"),
             primary: flag("isWritablePrimary") || flag("ismaster"),
             router: text("msg").is_some_and(|msg| msg == "isdbgrid"),
@@ -40,14 +58,16 @@ impl Standing {
         }
     }
 
-    /// A primary that others replicate from: what slows it down, everybody feels.
-    pub fn others_depend_on_it(&self) -> bool {
-        self.primary && self.set.is_some() && self.data_members.len() > 1
+    /// A primary that others replicate from: what slows it down, everybody feels. One that does not say
+    /// may be one.
+    pub fn others_may_depend_on_it(&self) -> bool {
+        !self.known || self.primary && self.set.is_some() && self.data_members.len() > 1
     }
 
     /// In words.
     pub fn in_words(&self) -> String {
         match (&self.set, self.primary) {
+            _ if !self.known => "which does not say what it is to others".into(),
             _ if self.router => "a mongos".into(),
             (None, _) => "a standalone server".into(),
             (Some(set), true) if self.data_members.len() > 1 => format!("the primary of {set}"),
@@ -67,21 +87,22 @@ mod tests {
         let alone = of(
             doc! { "setName": "rs0", "isWritablePrimary": true, "hosts": ["a:1"], "arbiters": ["b:1"] },
         );
-        assert!(!alone.others_depend_on_it());
+        assert!(!alone.others_may_depend_on_it());
         assert_eq!(alone.in_words(), "the only member of rs0");
         let primary =
             of(doc! { "setName": "rs0", "ismaster": true, "hosts": ["a:1"], "passives": ["b:1"] });
-        assert!(primary.others_depend_on_it());
+        assert!(primary.others_may_depend_on_it());
         let secondary = of(doc! { "setName": "rs0", "ismaster": false, "hosts": ["a:1", "b:1"] });
-        assert!(!secondary.others_depend_on_it());
+        assert!(!secondary.others_may_depend_on_it());
         // A standalone calls itself a writable primary, too.
-        assert!(!of(doc! { "isWritablePrimary": true }).others_depend_on_it());
+        assert!(!of(doc! { "isWritablePrimary": true }).others_may_depend_on_it());
         assert_eq!(of(doc! { "msg": "isdbgrid" }).in_words(), "a mongos");
+        assert!(Standing::default().others_may_depend_on_it());
     }
 
     #[test]
     fn passive_members_and_old_words_count() {
-        let depends = |hello: Document| Standing::of(&hello).others_depend_on_it();
+        let depends = |hello: Document| Standing::of(&hello).others_may_depend_on_it();
         assert!(depends(
             doc! { "ismaster": true, "hosts": ["a:1", "b:1"], "setName": "rs" }
         ));

@@ -53,6 +53,12 @@ pub struct DeviceFacts {
 }
 
 impl DeviceFacts {
+    /// Whose counters the kernel keeps, `major:minor`: the whole disk. Of a filesystem without one, or of
+    /// several, that of the filesystem, which the counters may not have.
+    pub fn counted_device(&self) -> &str {
+        self.disk_device.as_deref().unwrap_or(&self.device)
+    }
+
     /// Facts about what `path` lies on, with `/proc` and `/sys` taken below `root`.
     pub fn of_path(root: &Path, path: &Path) -> std::io::Result<Self> {
         let status = stat(path)?;

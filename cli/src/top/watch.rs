@@ -9,6 +9,7 @@ use seekscope_report::live::LiveWindow;
 use seekscope_report::live::top::TopFrame;
 use seekscope_report::live::vitals::VitalsWindow;
 use seekscope_run::{DeviceFacts, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns};
+use seekscope_server::examination::choose_member;
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::tcp_listener::is_this_host;
 use seekscope_server::{ProcFs, Sampler, Server, ServerFacts};
@@ -49,7 +50,9 @@ struct Subject {
 impl Subject {
     async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
         match (&args.uri, args.pid) {
-            (Some(uri), pid) => Self::of_server(Server::connect(uri).await?, pid, proc_fs).await,
+            (Some(uri), pid) => {
+                Self::of_server(choose_member(uri, proc_fs).await?, pid, proc_fs).await
+            }
             (None, Some(pid)) => {
                 let name = proc_fs.exe_name(pid).unwrap_or_default();
                 Ok(Self {
@@ -167,9 +170,10 @@ impl Watch {
                 remedy.into(),
             ));
         };
-        if !args.trace_primary && self.is_primary_of_several().await {
+        if !args.trace_primary && self.must_be_spared().await {
             let remedy = "Watch a secondary, or permit it with --trace-primary";
-            return Err(("it is the primary of a replica set".into(), remedy.into()));
+            let why = "it is the primary of a replica set, or does not say that it is none";
+            return Err((why.into(), remedy.into()));
         }
         let mut options = TraceOptions::new(process.pid);
         options.kinds = vec![IoKind::Read, IoKind::Write, IoKind::Sync];
@@ -208,12 +212,12 @@ impl Watch {
     }
 
     /// A primary with others beside it: they could be watched instead.
-    async fn is_primary_of_several(&self) -> bool {
+    async fn must_be_spared(&self) -> bool {
         let Some(server) = &self.server else {
             return false;
         };
         let standing = Standing::ask(server).await;
-        standing.is_ok_and(|standing| standing.others_depend_on_it())
+        standing.unwrap_or_default().others_may_depend_on_it()
     }
 
     /// Counts once more, and says how things are.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::disk_ability::{PROBE_TIME, scan_disk};
 use super::guard::CPU_BUDGET;
 use super::subject::Subject;
 use super::{Asked, gathering, leaf_order};
@@ -19,22 +20,29 @@ pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> Stri
         }
         false => "",
     };
+    let pages = scan_disk(session).map_or(0, |disk| leaf_order::reads_per_s(&disk.model));
+    let probing = match asked.args.probe_disk {
+        true => PROBE_TIME,
+        false => Duration::ZERO,
+    };
+    let extra = gathering::EXTRA_MAX + probing;
     format!(
         "Examining {server}, {found}.\n\
          \x20 Reads:   {}.\n\
          \x20 Never:   writes to the server or its files, reads documents, locks, restarts or reconfigures\n\
          \x20          anything, drops a cache.{probe}\n\
-         \x20 Cost:    at most {:.2} CPUs, {} page reads per second of the data files, one cheap command per\n\
-         \x20          second; it stops what it traces by itself when it takes more, or makes the server or\n\
-         \x20          the disk wait. About 200 MB of memory, some 150 bytes on disk per read or write seen.\n\
+         \x20 Cost:    at most {:.2} CPUs, {} page reads per second of the data files, some three cheap commands\n\
+         \x20          per second and a hundred or two at the beginning and end; it stops what it traces by itself\n\
+         \x20          when it takes more, or makes the server or the disk wait. About 200 MB of memory, some 150\n\
+         \x20          bytes on disk per read or write seen.\n\
          \x20 Time:    {}; at most {} more to begin and to conclude.\n\
          \x20 Rights:  {}.\n\
          \x20 Stop:    Ctrl-C, at any moment; what was seen is kept, nothing stays behind.",
         reads(subject),
         CPU_BUDGET,
-        leaf_order::READS_PER_S,
+        pages,
         seconds(asked.args.duration),
-        seconds(gathering::EXTRA_MAX),
+        seconds(extra),
         rights_found(asked, subject),
     )
 }
@@ -93,13 +101,17 @@ pub fn may_trace(asked: &Asked<'_>, subject: &Subject) -> Result<(), (String, St
             "name a member of a shard".into(),
         ));
     }
-    if standing.others_depend_on_it() && !asked.args.trace_primary {
-        return Err((
-            format!(
+    if standing.others_may_depend_on_it() && !asked.args.trace_primary {
+        let why = match standing.data_members.len() {
+            0 => "it does not say whether others replicate from it".into(),
+            members => format!(
                 "it is {}, which {} others replicate from",
                 standing.in_words(),
-                standing.data_members.len() - 1
+                members - 1
             ),
+        };
+        return Err((
+            why,
             "examine a secondary, or permit it with --trace-primary".into(),
         ));
     }

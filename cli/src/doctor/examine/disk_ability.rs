@@ -16,7 +16,7 @@ use crate::layout::ScanDisk;
 use crate::progress::Progress;
 use crate::session::Session;
 
-const PROBE_TIME: Duration = Duration::from_secs(10);
+pub const PROBE_TIME: Duration = Duration::from_secs(10);
 const PROBE_FILE_BYTES: u64 = 256 << 20;
 /// Where commands leave their runs unless told otherwise.
 const RUNS: &str = "seekscope-runs";
@@ -82,29 +82,22 @@ fn probe_folder(session: &Session, subject: &Subject) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Notes in the run what is known of the disk, unless it was just measured.
+/// Notes in the run what is known of the disk beforehand.
 pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Result<()> {
-    let known = session
-        .document
-        .examination
-        .as_ref()
-        .and_then(|e| e.disk.as_ref());
-    if known.is_some() {
-        return Ok(());
-    }
-    let newest = || newest_run(session);
-    let named = args.disk_run.clone();
-    let run = named.or_else(newest);
-    let Some(place) = subject.data.as_deref().or(run.as_deref()) else {
-        return Ok(());
+    let data = subject.data.as_deref();
+    let (run, chosen) = match &args.disk_run {
+        Some(run) => (Some(run.clone()), choose(Some(run), data.unwrap_or(run))?),
+        // A run that nobody named may be in use or damaged, which is no reason not to go on.
+        None => {
+            let found = newest_run(session)
+                .and_then(|run| Some((choose(Some(&run), data.unwrap_or(&run)).ok()?, run)));
+            match (found, data) {
+                (Some((chosen, run)), _) => (Some(run), chosen),
+                (None, Some(data)) => (None, choose(None, data)?),
+                (None, None) => return Ok(()),
+            }
+        }
     };
-    let chosen = ScanDiskArgs {
-        disk_run: run.clone(),
-        measure_disk: None,
-        measure_for: PROBE_TIME,
-        typical: None,
-    };
-    let chosen = ScanDisk::choose(&chosen, place)?;
     let source = match &run {
         Some(run) => source_of(run),
         None => format!("typical {}", chosen.model.disk),
@@ -115,6 +108,16 @@ pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Res
         source,
     });
     Ok(())
+}
+
+fn choose(run: Option<&PathBuf>, place: &Path) -> Result<ScanDisk> {
+    let args = ScanDiskArgs {
+        disk_run: run.cloned(),
+        measure_disk: None,
+        measure_for: PROBE_TIME,
+        typical: None,
+    };
+    ScanDisk::choose(&args, place)
 }
 
 /// What scans are predicted for.

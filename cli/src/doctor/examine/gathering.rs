@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{HostSettings, Limitation, MemberRecord};
+use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, ExaminationOptions};
+use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 
@@ -25,6 +26,8 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::trace::disk_is_full;
 
+/// The limitation of a server that ended while it was watched.
+pub const SERVER_GONE: &str = "the server ended while it was watched";
 /// What beginning and concluding may take beside the time asked for.
 pub const EXTRA_MAX: Duration = Duration::from_secs(20);
 /// Watched before anything of ours begins, for the guard to compare with.
@@ -51,7 +54,7 @@ impl Gathering {
         Self {
             examination: None,
             walk: None,
-            guard: Guard::new(device.map(|device| device.device.as_str())),
+            guard: Guard::new(device.map(DeviceFacts::counted_device)),
             ended_early: None,
             complete: false,
         }
@@ -67,15 +70,21 @@ impl Gathering {
     ) -> Result<()> {
         let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
         let device = session.document.device.as_ref();
-        let device = device.map(|device| device.device.clone());
+        let device = device.map(|device| device.counted_device().to_string());
         let counted = counters::of_examined(subject, device.as_deref(), &writer);
-        let questions = questions(&mut self.examination, asked, subject, &writer);
+        let calm = Notify::new();
+        let questions = async {
+            // The guard's measure of what is usual is taken before anything is asked.
+            calm.notified().await;
+            questions(&mut self.examination, asked, subject, &writer).await
+        };
         let observed = async {
             let watched = Watched {
                 session,
                 guard: &mut self.guard,
                 walk: &mut self.walk,
                 ended_early: &mut self.ended_early,
+                calm: &calm,
             };
             watched.observe(asked, subject, progress).await
         };
@@ -84,7 +93,8 @@ impl Gathering {
             failed = questions => match failed? {},
             observed = observed => observed?,
         }
-        self.complete = true;
+        let limitations = &session.document.limitations;
+        self.complete = limitations.iter().all(|l| l.what != SERVER_GONE);
         Ok(())
     }
 
@@ -179,12 +189,22 @@ async fn questions(
     }
 }
 
+fn gone(after: Duration) -> Limitation {
+    Limitation {
+        what: SERVER_GONE.into(),
+        why: format!("its process had gone, or it answered nobody, after {:.0} s", after.as_secs_f64()),
+        remedy: "look into the server's log and the kernel's (out of memory?), and ask again when it is up".into(),
+    }
+}
+
 /// What the observed stretch of time needs.
 struct Watched<'a> {
     session: &'a mut Session,
     guard: &'a mut Guard,
     walk: &'a mut Option<LeafWalk>,
     ended_early: &'a mut Option<String>,
+    /// Told when the baseline is taken.
+    calm: &'a Notify,
 }
 
 impl Watched<'_> {
@@ -195,6 +215,7 @@ impl Watched<'_> {
             let _step = progress.step("watching the server before anything is traced");
             let baseline = BASELINE.min(asked.args.duration / 4);
             self.guard.baseline(&subject.server, baseline).await;
+            self.calm.notify_one();
         }
         *self.walk = LeafWalk::begin(self.session, subject, &asked.namespaces);
         let traced = match may_trace(asked, subject) {
@@ -214,6 +235,7 @@ impl Watched<'_> {
             asked.namespaces.first(),
         );
         let pid = subject.pid;
+        let process = pid.and_then(|pid| ProcFs::host().identity(pid).ok());
         // Elsewhere: counters and questions go on meanwhile.
         let attached = spawn_blocking(move || pid.and_then(|pid| traced.attach(pid))).await?;
         let mut measurement = Some(Measurement::begin_with(self.session, pid, attached, phase)?);
@@ -233,6 +255,11 @@ impl Watched<'_> {
                 _ = ticks.tick() => {}
             }
             step.at(started.elapsed().as_secs());
+            let has_ended = |process| !ProcFs::host().is_alive(process);
+            if process.as_ref().is_some_and(has_ended) || self.guard.finds_nobody() {
+                self.session.limit(gone(started.elapsed()));
+                break;
+            }
             let events = measurement.as_ref().and_then(Measurement::events);
             self.guard.look(&subject.server, events).await;
             let failed = measurement.as_ref().is_some_and(Measurement::has_failed);

@@ -33,6 +33,8 @@ const EVENT_COST_S: f64 = 1.5e-6;
 /// An answer that takes longer counts as this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 const SECTOR_BYTES: u64 = 512;
+/// A server that restarts is back sooner, or is another one.
+const GONE_AFTER: usize = 10;
 
 /// See the module.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub struct Guard {
     baseline: Vec<Level>,
     recent: VecDeque<Level>,
     last: Option<Counts>,
+    /// Pings in a row that failed at once: nobody is there.
+    refused: usize,
 }
 
 /// One look.
@@ -62,7 +66,8 @@ struct Counts {
     pressure: Option<IoPressure>,
     cpu_ns: u64,
     own_bytes: u64,
-    device_bytes: u64,
+    /// `None` where the kernel counts nothing for it (ZFS, overlays).
+    device_bytes: Option<u64>,
     events: u64,
 }
 
@@ -74,6 +79,7 @@ impl Guard {
             baseline: Vec::new(),
             recent: VecDeque::new(),
             last: None,
+            refused: 0,
         }
     }
 
@@ -91,6 +97,11 @@ impl Guard {
     /// Takes a reading; `events` were traced so far.
     pub async fn look(&mut self, server: &Server, events: Option<u64>) {
         let ping_s = ping_s(server).await;
+        self.refused = if ping_s.is_none() {
+            self.refused + 1
+        } else {
+            0
+        };
         let now = self.counts(events.unwrap_or(0));
         if let Some(last) = self.last.replace(now) {
             self.recent.push_back(level(&last, &now, ping_s));
@@ -98,6 +109,11 @@ impl Guard {
                 self.recent.pop_front();
             }
         }
+    }
+
+    /// Whether the server has not answered for several seconds. One that is only slow is still there.
+    pub fn finds_nobody(&self) -> bool {
+        self.refused >= GONE_AFTER
     }
 
     /// Why we must stop, if we must.
@@ -115,7 +131,7 @@ impl Guard {
             pressure: IoPressure::read(root),
             cpu_ns: ProcFs::host().cpu_ns(std::process::id()).unwrap_or(0),
             own_bytes: own.map_or(0, |own| own.read_bytes.saturating_add(own.write_bytes)),
-            device_bytes: device.unwrap_or(0),
+            device_bytes: device,
             events,
         }
     }
@@ -144,7 +160,11 @@ fn level(last: &Counts, now: &Counts, ping_s: Option<f64>) -> Level {
     let elapsed = now.at.saturating_duration_since(last.at);
     let elapsed_s = elapsed.as_secs_f64().max(1e-3);
     let own_bytes = now.own_bytes.saturating_sub(last.own_bytes) as f64;
-    let device_bytes = now.device_bytes.saturating_sub(last.device_bytes) as f64;
+    let device_bytes = now.device_bytes.zip(last.device_bytes);
+    let own_io_share = device_bytes.map_or(0.0, |(now, last)| {
+        let device_bytes = now.saturating_sub(last) as f64;
+        (own_bytes / device_bytes.max(own_bytes).max(1.0)).min(1.0)
+    });
     let cpu_s = now.cpu_ns.saturating_sub(last.cpu_ns) as f64 / 1e9;
     let events_s = now.events.saturating_sub(last.events) as f64 * EVENT_COST_S;
     let pressures = last.pressure.zip(now.pressure);
@@ -152,7 +172,7 @@ fn level(last: &Counts, now: &Counts, ping_s: Option<f64>) -> Level {
         pressure: pressures.map(|(last, now)| now.share_since(&last, elapsed)),
         ping_s,
         own_cpus: (cpu_s + events_s) / elapsed_s,
-        own_io_share: (own_bytes / device_bytes.max(own_bytes).max(1.0)).min(1.0),
+        own_io_share,
     }
 }
 

@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use anyhow::Result;
 use mongodb::bson::{Document, doc};
 use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions};
-use seekscope_run::{DataState, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory};
+use seekscope_run::{
+    DataState, DeviceModel, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory,
+};
 use seekscope_server::{FileMap, Namespace};
 
 use super::disk_ability::scan_disk;
@@ -18,8 +20,12 @@ use crate::exit::message_of;
 use crate::layout::{Recorder, file_record, named_file, write_leaves};
 use crate::session::Session;
 
-/// Of internal pages, 4 to 32 KiB each.
-pub const READS_PER_S: u64 = 400;
+/// Of internal pages, 4 to 32 KiB each, on any disk.
+const READS_PER_S_MAX: u64 = 400;
+/// On a slow one: so many that a walk comes to an end some day.
+const READS_PER_S_MIN: u64 = 5;
+/// Of what the disk can do, which is the server's.
+const SHARE_OF_DISK: f64 = 0.05;
 const PARALLEL_READS: usize = 4;
 /// The largest files hold nearly everything.
 const FILES_MAX: usize = 24;
@@ -43,6 +49,23 @@ pub struct Walked {
     limitations: Vec<Limitation>,
     /// What the directory itself says of its files, as documents of `$listCatalog`.
     catalogue: Vec<Document>,
+}
+
+/// How many pages a second the walk may read: a small share of the disk's random reads.
+pub fn reads_per_s(model: &DeviceModel) -> u64 {
+    let unlimited = f64::from(model.parallelism.max(1)) * 1e9 / model.l0_ns.max(1.0);
+    let limit = model
+        .iops_bucket
+        .as_ref()
+        .map_or(f64::INFINITY, |bucket| bucket.per_s);
+    let share = unlimited.min(limit) * SHARE_OF_DISK;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to small positive numbers"
+    )]
+    let rate = share.clamp(READS_PER_S_MIN as f64, READS_PER_S_MAX as f64) as u64;
+    rate
 }
 
 /// What the thread works with.
@@ -134,7 +157,7 @@ impl Work {
     fn try_walk(&self, stop: &AtomicBool, walked: &mut Walked) -> Result<()> {
         let directory = match DataDirectory::open(&self.path, stop) {
             Err(LayoutError::Interrupted) => {
-                walked.limitations.push(too_late(0));
+                walked.limitations.push(self.too_late(0));
                 return Ok(());
             }
             opened => opened?,
@@ -156,7 +179,7 @@ impl Work {
             let path = directory.path().join(&table.file);
             let options = WalkOptions {
                 parallel_reads: PARALLEL_READS,
-                reads_per_s: Some(READS_PER_S),
+                reads_per_s: Some(reads_per_s(&self.recorder.disk.model)),
                 stop,
                 keep_pages: false,
             };
@@ -166,7 +189,7 @@ impl Work {
                     write_leaves(&mut writer, file_id, &found.tree.leaves)?;
                 }
                 Err(LayoutError::Interrupted) => {
-                    walked.limitations.push(too_late(tables.len() - at));
+                    walked.limitations.push(self.too_late(tables.len() - at));
                     break;
                 }
                 Err(error) => {
@@ -179,6 +202,23 @@ impl Work {
         }
         writer.finish()?;
         Ok(())
+    }
+
+    fn too_late(&self, files: usize) -> Limitation {
+        let what = match files {
+            0 => "how the data files lie on the disk was not read".into(),
+            _ => {
+                format!("how {files} of the largest files lie on the disk was not read to the end")
+            }
+        };
+        let rate = reads_per_s(&self.recorder.disk.model);
+        Limitation {
+            what,
+            why: format!(
+                "the time was over; at most {rate} pages a second are read beside a database on this disk"
+            ),
+            remedy: "ask for more time with --for, or see `seekscope layout`".into(),
+        }
     }
 
     /// What was asked for, then the largest collections and indexes.
@@ -212,20 +252,6 @@ fn bytes_of(directory: &DataDirectory, table: &TableFile) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 
-fn too_late(files: usize) -> Limitation {
-    let what = match files {
-        0 => "how the data files lie on the disk was not read".into(),
-        _ => format!("how {files} of the largest files lie on the disk was not read to the end"),
-    };
-    Limitation {
-        what,
-        why: format!(
-            "the time was over; at most {READS_PER_S} pages a second are read beside a database"
-        ),
-        remedy: "ask for more time with --for, or see `seekscope layout`".into(),
-    }
-}
-
 /// Tables by collection.
 fn catalogue(directory: &DataDirectory) -> Vec<Document> {
     let mut entries: std::collections::BTreeMap<&str, (Option<&str>, Document)> =
@@ -249,4 +275,23 @@ fn catalogue(directory: &DataDirectory) -> Vec<Document> {
             Some(doc! { "ns": namespace, "ident": ident?, "idxIdent": indexes })
         });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_takes_a_small_share_of_any_disk() {
+        let disk = |parallelism, l0_ns| DeviceModel {
+            parallelism,
+            l0_ns,
+            ..DeviceModel::default()
+        };
+        // A hard disk, a network volume of 3,000 reads per second, NVMe; and a model that says nothing.
+        assert_eq!(reads_per_s(&disk(1, 8e6)), 6);
+        assert_eq!(reads_per_s(&disk(3, 1e6)), 150);
+        assert_eq!(reads_per_s(&disk(32, 8e4)), 400);
+        assert_eq!(reads_per_s(&disk(0, f64::NAN)), 400);
+    }
 }

@@ -19,7 +19,7 @@ mod subject;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{HostFacts, Outcome};
+use seekscope_run::{HostFacts, Limitation, Outcome};
 use seekscope_server::{Namespace, NamespaceError};
 use seekscope_workload::IndexKeys;
 
@@ -140,12 +140,12 @@ async fn measure(
     let subject = interruption
         .or(Subject::find(session, asked, progress))
         .await?;
+    disk_ability::note(session, asked.args, &subject)?;
     progress.say(contract::contract(session, asked, &subject));
     // Not inside the future that a signal drops: a probe ends itself, and must be waited for.
     if asked.args.probe_disk {
         disk_ability::probe(session, &subject, environment, progress).await?;
     }
-    disk_ability::note(session, asked.args, &subject)?;
     let mut gathering = Gathering::new(session);
     let watched = interruption
         .or(gathering.watch(session, asked, &subject, progress))
@@ -169,8 +169,10 @@ fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
     if unaccounted.is_some() {
         return (Outcome::Invalid, unaccounted);
     }
-    let mut limitations = document.limitations.iter();
-    match limitations.find(|l| l.what.starts_with(session::TRACE_BROKE_OFF)) {
+    let is_grave = |l: &&Limitation| {
+        l.what == gathering::SERVER_GONE || l.what.starts_with(session::TRACE_BROKE_OFF)
+    };
+    match document.limitations.iter().find(is_grave) {
         Some(broken) => (
             Outcome::Partial,
             Some(format!(
