@@ -242,6 +242,33 @@ fn a_signal_keeps_the_partial_run_and_leaves_nothing() {
     assert_valid("doctor", &json(&mut bench.seekscope(&["doctor", "run2"])));
 }
 
+#[test]
+fn a_server_that_ends_meanwhile_is_said_to_have_ended() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = loaded(&bench);
+    let programs = loaded_programs();
+    let mut child = watching(&bench, &server, "run");
+    until(|| bench.path("run/io.spool").exists());
+    let killed = Instant::now();
+    server.stop();
+    let status = wait(&mut child, Duration::from_secs(30));
+    assert_eq!(status.code(), Some(1));
+    assert!(
+        killed.elapsed() < Duration::from_secs(20),
+        "nobody waits for the rest of the time"
+    );
+    assert_eq!(loaded_programs(), programs);
+    let document = json(&mut bench.seekscope(&["doctor", "run"]));
+    assert_valid("doctor", &document);
+    assert_eq!(document["outcome"], "partial");
+    let reason = document["outcome_reason"].as_str().unwrap();
+    assert!(
+        reason.contains("the server ended while it was watched"),
+        "{reason}"
+    );
+}
+
 /// As a user without any privilege, who cannot enter the data directory either.
 #[test]
 fn each_missing_right_turns_off_one_section() {

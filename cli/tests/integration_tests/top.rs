@@ -163,14 +163,7 @@ fn without_a_terminal_it_prints_text_until_it_is_stopped() {
         .unwrap();
     assert!(once.status.success(), "{}", stderr(&once));
     let text = String::from_utf8(once.stdout).unwrap();
-    for part in [
-        "ops ",
-        "cache ",
-        "disk ",
-        "server ",
-        NAMESPACE,
-        "none lost",
-    ] {
+    for part in ["ops ", "cache ", "disk ", "server ", NAMESPACE, "none lost"] {
         assert!(text.contains(part), "{part} in\n{text}");
     }
     // In capitals while one runs.
