@@ -17,8 +17,9 @@ pub struct Standing {
 impl Standing {
     /// As the server says. Those before 4.4.2 know another word.
     pub async fn ask(server: &Server) -> Result<Self, ServerError> {
-        let hello = match server.command("admin", doc! { "hello": 1 }).await {
-            Err(_) => server.command("admin", doc! { "isMaster": 1 }).await,
+        let ask = |word: &str| server.command_in_time("admin", doc! { word: 1 });
+        let hello = match ask("hello").await {
+            Err(_) => ask("isMaster").await,
             hello => hello,
         };
         Ok(Self::of(&hello?))
