@@ -173,7 +173,9 @@ impl Member {
         if self.is_examined {
             self.looks.look(asker).await;
         }
-        self.collections.begin(asker, options).await;
+        self.collections
+            .begin(asker, options, self.hello.state)
+            .await;
     }
 
     /// See [`super::Examination::look`].
