@@ -1,14 +1,7 @@
 //! What a server is to its replica set, which decides whether it may be traced unasked.
 
-use std::time::Duration;
-
-use anyhow::{Context, Result};
 use mongodb::bson::{Document, doc};
-use seekscope_server::Server;
-use tokio::time::timeout;
-
-/// A server that accepts connections and answers nothing must not keep us for ever.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+use seekscope_server::{Server, ServerError};
 
 /// What the server is to its set, as far as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,17 +21,13 @@ impl Standing {
     ///
     /// # Errors
     /// It refused, or did not answer within some seconds.
-    pub async fn ask(server: &Server) -> Result<Self> {
-        let asked = async {
-            match server.command("admin", doc! { "hello": 1 }).await {
-                Err(_) => server.command("admin", doc! { "isMaster": 1 }).await,
-                hello => hello,
-            }
+    pub async fn ask(server: &Server) -> Result<Self, ServerError> {
+        let ask = |word: &str| server.command_in_time("admin", doc! { word: 1 });
+        let hello = match ask("hello").await {
+            Err(_) => ask("isMaster").await,
+            hello => hello,
         };
-        let hello = timeout(ANSWER_LIMIT, asked).await.with_context(|| {
-            format!("hello was not answered within {} s", ANSWER_LIMIT.as_secs())
-        })??;
-        Ok(Self::of(&hello))
+        Ok(Self::of(&hello?))
     }
 
     /// From the reply to `hello`.

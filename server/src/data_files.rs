@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use seekscope_run::FileRole;
@@ -14,6 +15,8 @@ use crate::server::{Server, ServerError};
 const COLLECTIONS_MAX: usize = 5_000;
 /// A table shared by more collections is described by this many names and a count.
 const NAMES_SHOWN: usize = 4;
+/// How long the server may work on its answer.
+const CATALOG_LIMIT: Duration = Duration::from_secs(5);
 
 /// Why the server's tables are not known by name.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +56,7 @@ impl FileMap {
             return Err(DataFileError::NoCatalog { catalog });
         };
         let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
-        match server.command(namespace.database(), command).await {
+        match server.command_in_time(namespace.database(), command).await {
             Ok(stats) => {
                 let mut map = Self::default();
                 map.add(replies::collection_stats_tables(
@@ -72,16 +75,17 @@ impl FileMap {
 
     async fn from_server_catalog(server: &Server) -> Result<Self, ServerError> {
         let failed = |error| server.error("$listCatalog", &error);
-        let stages = [doc! { "$listCatalog": {} }];
-        let mut cursor = server
-            .database("admin")
-            .aggregate(stages)
-            .await
-            .map_err(failed)?;
-        let mut entries: Vec<Document> = Vec::new();
-        while entries.len() <= COLLECTIONS_MAX && cursor.advance().await.map_err(failed)? {
-            entries.push(cursor.deserialize_current().map_err(failed)?);
-        }
+        let answer = async {
+            let admin = server.database("admin");
+            let catalog = admin.aggregate(catalog_stages());
+            let mut cursor = catalog.max_time(CATALOG_LIMIT).await.map_err(failed)?;
+            let mut entries: Vec<Document> = Vec::new();
+            while entries.len() <= COLLECTIONS_MAX && cursor.advance().await.map_err(failed)? {
+                entries.push(cursor.deserialize_current().map_err(failed)?);
+            }
+            Ok(entries)
+        };
+        let entries = server.within(CATALOG_LIMIT, "$listCatalog", answer).await?;
         Ok(Self::from_catalog(&entries))
     }
 
@@ -155,6 +159,17 @@ impl FileMap {
                 .get(&parts.get(parts.len() - length..)?.join("/"))
         })
     }
+}
+
+/// One entry more than is read shows that there are more. Whole entries are long: they hold the options of
+/// the collection and of each index.
+fn catalog_stages() -> [Document; 3] {
+    let most = i64::try_from(COLLECTIONS_MAX + 1).unwrap_or(i64::MAX);
+    [
+        doc! { "$listCatalog": {} },
+        doc! { "$limit": most },
+        doc! { "$project": replies::catalog_fields() },
+    ]
 }
 
 fn names(path: &Path) -> Vec<String> {
@@ -294,6 +309,27 @@ mod tests {
             ["b/index/10-1.wt"]
         );
         assert!(map.index_files(&"b.other".parse().unwrap()).is_empty());
+    }
+
+    #[test]
+    fn no_more_is_asked_for_than_is_read() {
+        let [first, limit, fields] = catalog_stages();
+        assert_eq!(first, doc! { "$listCatalog": {} });
+        assert_eq!(limit, doc! { "$limit": 5_001_i64 });
+        let fields = fields.get_document("$project").unwrap();
+        let entry = doc! {
+            "db": "sdu", "name": "aged", "type": "collection", "ns": "sdu.aged", "md": { "indexes": [] },
+            "ident": "collection-7-1", "idxIdent": { "a.b_1": "index-8-1" },
+        };
+        let projected = entry.clone().into_iter();
+        let projected: Document = projected
+            .filter(|(name, _)| fields.contains_key(name))
+            .collect();
+        assert!(!projected.contains_key("md"));
+        assert_eq!(
+            replies::catalog_tables(&projected),
+            replies::catalog_tables(&entry)
+        );
     }
 
     #[test]

@@ -73,6 +73,11 @@ impl ProcFs {
 
     /// Counters of the process since its start; see [`io_between`] for a phase.
     pub fn io(&self, pid: u32) -> Result<ProcessIo, ProcessError> {
+        self.io_and(pid, self.cpu_ns(pid)?)
+    }
+
+    /// As [`Self::io`], where its CPU time is known already.
+    pub(crate) fn io_and(&self, pid: u32, cpu_ns: u64) -> Result<ProcessIo, ProcessError> {
         let text = self.read(pid, "io")?;
         let field = |name: &str| -> Result<u64, ProcessError> {
             proc_io_counter(&text, name)
@@ -85,13 +90,21 @@ impl ProcFs {
             write_call_bytes: field("wchar")?,
             device_read_bytes: field("read_bytes")?,
             device_write_bytes: field("write_bytes")?,
-            cpu_ns: self.cpu_ns(pid)?,
+            cpu_ns,
         })
     }
 
     /// CPU time since the start of the process, user and system; counted in clock ticks, mostly 10 ms.
     pub fn cpu_ns(&self, pid: u32) -> Result<u64, ProcessError> {
         Ok(ticks_to_ns(self.stat(pid)?.cpu_ticks))
+    }
+
+    /// CPU time as in [`Self::cpu_ns`] of the process that `identity` names, if it is still running. A
+    /// zombie is not.
+    pub fn cpu_ns_of(&self, identity: &ProcessIdentity) -> Option<u64> {
+        let stat = self.stat(identity.pid).ok()?;
+        let is_alive = stat.start_ticks == identity.start_ticks && !matches!(stat.state, 'Z' | 'X');
+        is_alive.then(|| ticks_to_ns(stat.cpu_ticks))
     }
 
     /// Resident memory.
@@ -125,9 +138,7 @@ impl ProcFs {
 
     /// Is the process that `identity` names still running? A zombie is not.
     pub fn is_alive(&self, identity: &ProcessIdentity) -> bool {
-        self.stat(identity.pid).is_ok_and(|stat| {
-            stat.start_ticks == identity.start_ticks && !matches!(stat.state, 'Z' | 'X')
-        })
+        self.cpu_ns_of(identity).is_some()
     }
 
     /// The program the process runs. A replaced program's name ends in " (deleted)".
@@ -253,6 +264,7 @@ mod tests {
         let identity = tree.identity(7).unwrap();
         assert_eq!((identity.pid, identity.start_ticks), (7, 987_654));
         assert!(tree.is_alive(&identity));
+        assert_eq!(tree.cpu_ns_of(&identity), Some(ticks_to_ns(200)));
         assert!(!tree.is_alive(&ProcessIdentity {
             start_ticks: 1,
             ..identity

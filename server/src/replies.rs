@@ -1,7 +1,7 @@
 //! Reading what servers answer. Any field may be missing or of another type: servers differ, and
 //! a reply is not to be trusted.
 
-use mongodb::bson::{Bson, Document};
+use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::StorageFacts;
 
 /// The value at a path of field names.
@@ -97,6 +97,11 @@ pub(crate) struct TableUse {
     pub(crate) index: Option<String>,
 }
 
+/// What [`catalog_tables`] reads.
+pub(crate) fn catalog_fields() -> Document {
+    doc! { "ns": 1, "db": 1, "name": 1, "ident": 1, "idxIdent": 1 }
+}
+
 /// One entry of `$listCatalog`.
 pub(crate) fn catalog_tables(entry: &Document) -> Vec<TableUse> {
     let namespace = entry.get_str("ns").ok().map(String::from).or_else(|| {
@@ -148,7 +153,6 @@ fn table(uri: &str, namespace: &str, index: Option<String>) -> TableUse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mongodb::bson::doc;
 
     #[test]
     fn mongod_4_2_replies() {

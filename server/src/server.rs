@@ -9,9 +9,11 @@ use mongodb::error::ErrorKind;
 use mongodb::options::{ClientOptions, ServerAddress};
 use mongodb::{Client, Database};
 use seekscope_run::{TargetFacts, document::Limitation};
+use tokio::time::timeout;
 
 use crate::process::ProcFs;
 use crate::redact::{redact_text, redact_uri};
+use crate::sampling::server_status;
 use crate::{replies, tcp_listener};
 
 pub(crate) const APPLICATION: &str = "seekscope";
@@ -29,6 +31,16 @@ const OPTIONS_OF_MANY: [&str; 6] = [
 pub(crate) const SELECTION_LIMIT: Duration = Duration::from_secs(5);
 const UNAUTHORIZED: i32 = 13;
 const AUTHENTICATION_FAILED: i32 = 18;
+/// LockTimeout, MaxTimeMSExpired, ExceededTimeLimit.
+const TIME_OVER: [i32; 3] = [24, 50, 262];
+/// How long a server may work on a question that others answer at once, and how much longer we wait: the
+/// answer has a way to go, and a server that hangs does not look at its limit.
+const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+const WAY_LIMIT: Duration = Duration::from_millis(500);
+/// For the first answer. Above what is allowed for getting connected, so that the reason is told.
+const CONNECTING_LIMIT: Duration = Duration::from_secs(10);
+/// For finding the server's process: names are looked up, and all descriptors of this host.
+const LOCATING_LIMIT: Duration = Duration::from_secs(2);
 
 /// A connected server. Cloning shares the connections.
 #[derive(Clone)]
@@ -55,6 +67,12 @@ pub enum ServerError {
     LoginRefused { uri: String, why: String },
     #[error("the user may not run {command} on {uri}; grant the built-in role clusterMonitor")]
     NotAuthorised { uri: String, command: String },
+    #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
+    TimeOver {
+        uri: String,
+        command: String,
+        why: String,
+    },
     #[error("{command} failed on {uri}: {why}")]
     Failed {
         uri: String,
@@ -79,11 +97,11 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Connects and waits for an answer, at most about five seconds (longer where the name lookup
-    /// of a `mongodb+srv` string takes long).
+    /// Connects and waits for an answer: about five seconds where nobody answers, at most twice that
+    /// (longer where the name lookup of a `mongodb+srv` string takes long).
     pub async fn connect(uri: &str) -> Result<Self, ServerError> {
         let server = Self::unasked(uri).await?;
-        server.command("admin", doc! { "ping": 1 }).await?;
+        server.ping().await?;
         Ok(server)
     }
 
@@ -138,7 +156,7 @@ impl Server {
     /// for none of ours, and none of ours for it. The driver sets no limit to the time of an answer.
     pub async fn another(&self) -> Result<Self, ServerError> {
         let other = Self::with_options((*self.options).clone(), &self.uri, self.shown_uri.clone())?;
-        other.command("admin", doc! { "ping": 1 }).await?;
+        other.ping().await?;
         Ok(other)
     }
 
@@ -187,6 +205,16 @@ impl Server {
         self.client.database(name)
     }
 
+    /// Waits until the server answers, at most about ten seconds: for getting connected, logging in and
+    /// the answer.
+    pub(crate) async fn ping(&self) -> Result<(), ServerError> {
+        let ping = self.command(
+            "admin",
+            doc! { "ping": 1, "maxTimeMS": milliseconds(ANSWER_LIMIT) },
+        );
+        self.within(CONNECTING_LIMIT, "ping", ping).await.map(drop)
+    }
+
     /// Runs one command.
     pub async fn command(
         &self,
@@ -199,6 +227,37 @@ impl Server {
             .run_command(command)
             .await
             .map_err(|e| self.error(&name, &e))
+    }
+
+    /// Runs one command that servers answer at once, with a limit of some seconds on both sides.
+    pub async fn command_in_time(
+        &self,
+        database: &str,
+        mut command: Document,
+    ) -> Result<Document, ServerError> {
+        let name = command.keys().next().cloned().unwrap_or_default();
+        command.insert("maxTimeMS", milliseconds(ANSWER_LIMIT));
+        self.within(ANSWER_LIMIT, &name, self.command(database, command))
+            .await
+    }
+
+    /// Waits for an answer for as long as the server may work on it, and a little longer. `command` says
+    /// what was attempted.
+    pub(crate) async fn within<T>(
+        &self,
+        limit: Duration,
+        command: &str,
+        answer: impl Future<Output = Result<T, ServerError>>,
+    ) -> Result<T, ServerError> {
+        let limit = limit + WAY_LIMIT;
+        match timeout(limit, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(ServerError::TimeOver {
+                uri: self.shown_uri(),
+                command: command.into(),
+                why: format!("no answer within {} s", limit.as_secs_f64()),
+            }),
+        }
     }
 
     /// Documents of a collection, by the server's own count; 0 where there is none of that name.
@@ -218,6 +277,9 @@ impl Server {
             ErrorKind::Command(e) if e.code == AUTHENTICATION_FAILED => {
                 ServerError::LoginRefused { uri, why }
             }
+            ErrorKind::Command(e) if TIME_OVER.contains(&e.code) => {
+                ServerError::TimeOver { uri, command, why }
+            }
             ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
             ErrorKind::ServerSelection { .. } | ErrorKind::DnsResolve { .. } | ErrorKind::Io(_) => {
                 ServerError::Unreachable { uri, why }
@@ -226,28 +288,19 @@ impl Server {
         }
     }
 
-    /// What the server is. A command that is refused leaves its facts out and is listed.
+    /// What the server is. A command that is refused, or not answered in some seconds, leaves its facts
+    /// out and is listed.
     pub async fn facts(&self, proc_fs: &ProcFs) -> ServerFacts {
         let mut missing = Vec::new();
-        let build = self
-            .ask("buildInfo", "the server's version", &mut missing)
-            .await;
-        let options = self
-            .ask(
-                "getCmdLineOpts",
-                "the configured data directory",
-                &mut missing,
-            )
-            .await;
-        let status = self
-            .ask(
-                "serverStatus",
-                "cache size and process number",
-                &mut missing,
-            )
-            .await;
+        let what = "the server's version";
+        let build = self.ask(doc! { "buildInfo": 1 }, what, &mut missing).await;
+        let what = "the configured data directory";
+        let options = doc! { "getCmdLineOpts": 1 };
+        let options = self.ask(options, what, &mut missing).await;
+        let what = "cache size and process number";
+        let status = self.ask(server_status::command(), what, &mut missing).await;
         let mut target = self.target_facts(&build, &options, &status);
-        missing.extend(self.locate(&mut target, proc_fs).err());
+        missing.extend(self.locate(&mut target, proc_fs).await.err());
         ServerFacts { target, missing }
     }
 
@@ -270,12 +323,12 @@ impl Server {
     }
 
     /// Adds what the server's process shows, where it runs on this host.
-    pub(crate) fn locate(
+    pub(crate) async fn locate(
         &self,
         target: &mut TargetFacts,
         proc_fs: &ProcFs,
     ) -> Result<(), Limitation> {
-        let pid = self.local_process(proc_fs)?;
+        let pid = self.local_process(proc_fs).await?;
         // The program's own name is more exact: compatible servers call themselves mongod.
         if let Ok(program) = proc_fs.exe_name(pid) {
             target.product = program;
@@ -288,14 +341,18 @@ impl Server {
         Ok(())
     }
 
-    async fn ask(&self, command: &str, what: &str, missing: &mut Vec<Limitation>) -> Document {
-        match self.command("admin", doc! { command: 1 }).await {
+    async fn ask(&self, command: Document, what: &str, missing: &mut Vec<Limitation>) -> Document {
+        match self.command_in_time("admin", command).await {
             Ok(reply) => reply,
             Err(error) => {
+                let remedy = match error {
+                    ServerError::TimeOver { .. } => "ask again when the server has less to do",
+                    _ => "grant the user the built-in role clusterMonitor",
+                };
                 missing.push(Limitation {
                     what: format!("{what} is not known"),
                     why: error.to_string(),
-                    remedy: "grant the user the built-in role clusterMonitor".into(),
+                    remedy: remedy.into(),
                 });
                 Document::new()
             }
@@ -303,31 +360,51 @@ impl Server {
     }
 
     /// The process on this host that the connection string leads to. With several members, the
-    /// first that is here.
-    pub(crate) fn local_process(&self, proc_fs: &ProcFs) -> Result<u32, Limitation> {
-        let limitation = |why: String, remedy: &str| Limitation {
-            what: "the server's process is not known".into(),
-            why,
-            remedy: remedy.into(),
-        };
-        for (host, port) in &self.addresses {
-            let Some(address) = tcp_listener::local_address(host) else {
-                continue;
-            };
-            return match proc_fs.listener(*port, Some(address)) {
-                Ok(Some(pid)) => Ok(pid),
-                Ok(None) => Err(limitation(
-                    format!("no process seen from here listens on port {port}"),
-                    "if the server runs in a container, name its process with --pid",
-                )),
-                Err(error) => Err(limitation(error.to_string(), "run as root")),
-            };
+    /// first that is here. Other tasks go on meanwhile; a resolver that hangs is not waited for.
+    pub(crate) async fn local_process(&self, proc_fs: &ProcFs) -> Result<u32, Limitation> {
+        let (addresses, proc_fs) = (self.addresses.clone(), proc_fs.clone());
+        let found = tokio::task::spawn_blocking(move || local_process(&addresses, &proc_fs));
+        match timeout(LOCATING_LIMIT, found).await {
+            Ok(Ok(found)) => found,
+            _ => Err(process_unknown(
+                "looking up its name and the processes of this host took too long".into(),
+                "name the process with --pid",
+            )),
         }
-        Err(limitation(
-            "the server is on another host".into(),
-            "run seekscope on the server's host",
-        ))
     }
+}
+
+fn local_process(addresses: &[(String, u16)], proc_fs: &ProcFs) -> Result<u32, Limitation> {
+    for (host, port) in addresses {
+        let Some(address) = tcp_listener::local_address(host) else {
+            continue;
+        };
+        return match proc_fs.listener(*port, Some(address)) {
+            Ok(Some(pid)) => Ok(pid),
+            Ok(None) => Err(process_unknown(
+                format!("no process seen from here listens on port {port}"),
+                "if the server runs in a container, name its process with --pid",
+            )),
+            Err(error) => Err(process_unknown(error.to_string(), "run as root")),
+        };
+    }
+    Err(process_unknown(
+        "the server is on another host".into(),
+        "run seekscope on the server's host",
+    ))
+}
+
+fn process_unknown(why: String, remedy: &str) -> Limitation {
+    Limitation {
+        what: "the server's process is not known".into(),
+        why,
+        remedy: remedy.into(),
+    }
+}
+
+/// As `maxTimeMS` wants it; 0 would mean no limit.
+pub(crate) fn milliseconds(limit: Duration) -> i64 {
+    i64::try_from(limit.as_millis()).map_or(i64::MAX, |ms| ms.max(1))
 }
 
 /// The connection string of one member of the deployment that `shown` (without credentials) names.
@@ -361,7 +438,54 @@ fn said(error: &mongodb::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::direct_uri;
+    use mongodb::error::CommandError;
+
+    use super::*;
+
+    /// What a command that fails with this code becomes.
+    async fn sorted(code: i32) -> ServerError {
+        let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
+        let reply = doc! { "ok": 0.0, "code": code, "codeName": "x", "errmsg": "y" };
+        let error: CommandError = mongodb::bson::deserialize_from_document(reply).unwrap();
+        server.error("collStats", &ErrorKind::Command(error).into())
+    }
+
+    #[tokio::test]
+    async fn time_that_is_over_is_told_from_other_failures() {
+        for code in [50, 262, 24] {
+            let error = sorted(code).await;
+            assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
+        }
+        let error = sorted(13).await;
+        assert!(
+            matches!(error, ServerError::NotAuthorised { .. }),
+            "{error}"
+        );
+        let error = sorted(59).await;
+        assert!(matches!(error, ServerError::Failed { .. }), "{error}");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_server_that_hangs() {
+        let server = Server::unasked("mongodb://127.0.0.1:1").await.unwrap();
+        let never = std::future::pending::<Result<(), ServerError>>();
+        let error = server.within(Duration::ZERO, "hello", never).await;
+        let error = error.unwrap_err();
+        assert!(matches!(error, ServerError::TimeOver { .. }), "{error}");
+        assert!(error.to_string().contains("hello"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn where_a_server_runs_is_looked_up_aside() {
+        let elsewhere = Server::unasked("mongodb://192.0.2.7:1").await.unwrap();
+        let unknown = elsewhere.local_process(&ProcFs::host()).await.unwrap_err();
+        assert!(unknown.why.contains("another host"), "{unknown:?}");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("mongodb://{}", listener.local_addr().unwrap());
+        let here = Server::unasked(&uri).await.unwrap();
+        let pid = here.local_process(&ProcFs::host()).await.unwrap();
+        assert_eq!(pid, std::process::id());
+    }
 
     #[test]
     fn connection_strings_of_members() {

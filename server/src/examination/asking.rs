@@ -7,7 +7,7 @@ use seekscope_run::document::Limitation;
 use tokio::time::{Instant, timeout};
 
 use super::rights;
-use crate::server::{Server, ServerError};
+use crate::server::{Server, ServerError, milliseconds};
 
 /// How long the server may work on one command (`maxTimeMS`), and how much later we give up: the
 /// answer has a way to go, and a server that hangs does not look at the limit.
@@ -33,7 +33,7 @@ pub(super) enum NoAnswer {
     NotAllowed { command: String },
     #[error(transparent)]
     Refused(ServerError),
-    #[error("{command} was not answered within {} s", ANSWER_LIMIT.as_secs_f64())]
+    #[error("{command} was not answered in time")]
     Late { command: String },
     #[error("{command} was not asked: the time for questions was used up")]
     NoTime { command: String },
@@ -43,6 +43,8 @@ impl From<ServerError> for NoAnswer {
     fn from(error: ServerError) -> Self {
         match error {
             ServerError::NotAuthorised { command, .. } => Self::NotAllowed { command },
+            // The server's own limit is the shorter one.
+            ServerError::TimeOver { command, .. } => Self::Late { command },
             other => Self::Refused(other),
         }
     }
@@ -127,8 +129,7 @@ impl Asker {
         if left.is_zero() {
             return Err(NoAnswer::NoTime { command: name });
         }
-        let limit_ms = COMMAND_LIMIT.min(left).as_millis().max(1);
-        command.insert("maxTimeMS", i64::try_from(limit_ms).unwrap_or(1));
+        command.insert("maxTimeMS", milliseconds(COMMAND_LIMIT.min(left)));
         self.commands += 1;
         Ok((name, left))
     }
@@ -169,5 +170,29 @@ impl Asker {
                 remedy,
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_came_too_late_is_no_refusal() {
+        let (uri, command, why) = (String::new(), "collStats".to_string(), String::new());
+        let late = NoAnswer::from(ServerError::TimeOver {
+            uri: uri.clone(),
+            command: command.clone(),
+            why: why.clone(),
+        });
+        assert!(late.is_late() && !late.is_unknown());
+        let unknown = NoAnswer::from(ServerError::Failed {
+            uri: uri.clone(),
+            command: command.clone(),
+            why,
+        });
+        assert!(!unknown.is_late() && unknown.is_unknown());
+        let forbidden = NoAnswer::from(ServerError::NotAuthorised { uri, command });
+        assert!(!forbidden.is_late() && !forbidden.is_unknown());
     }
 }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mongodb::bson::doc;
 use seekscope_run::MemberState;
 
 use super::asking::Asker;
@@ -30,7 +29,7 @@ pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, Server
         && !uri.starts_with("mongodb+srv://")
     {
         let one = given.member(&address(host, *port), SELECTION_LIMIT)?;
-        one.command("admin", doc! { "ping": 1 }).await?;
+        one.ping().await?;
         return Ok(one);
     }
     let seeds = given.addresses().iter();
@@ -79,7 +78,7 @@ async fn greet(given: &Server, names: &[String], proc_fs: &ProcFs) -> Vec<Candid
         let hello = Hello::ask(&mut Asker::new(&server, None, PATIENCE))
             .await
             .ok()?;
-        let is_here = server.local_process(proc_fs).is_ok();
+        let is_here = server.local_process(proc_fs).await.is_ok();
         Some(Candidate {
             server,
             hello,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use mongodb::bson::{DateTime, Document, doc};
-use seekscope_run::CollectionFacts;
+use seekscope_run::{CollectionFacts, MemberState};
 
 use super::asking::{Asker, NoAnswer};
 use super::statistics::{self, Statistics};
@@ -16,6 +16,10 @@ const DATABASES_MAX: usize = 500;
 const COLLECTIONS_LISTED_MAX: usize = 200_000;
 /// Asked about at the end only, because they turned out to be busy.
 const LATECOMERS_MAX: usize = 5;
+/// Asked about although nobody uses them.
+const IDLE_MAX: usize = 5;
+/// Of so few databases all collections are looked through, in whatever order.
+const FEW_DATABASES: usize = 3;
 /// What the server keeps for itself. The oplog is looked at apart.
 const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
 const BUCKETS: &str = "system.buckets.";
@@ -26,8 +30,14 @@ pub(super) struct Collections {
     asked: Vec<(Namespace, Statistics)>,
     pub(super) left_out: u64,
     collections_max: usize,
-    top: HashMap<String, Busy>,
+    /// When the first questions had been answered.
+    top: Top,
+    /// Whether a collection is idle that `top` shows no work on.
+    top_tells_all: bool,
 }
+
+/// By namespace; empty where the server does not tell.
+type Top = HashMap<String, Busy>;
 
 /// Time that operations on a collection took since the server started, µs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,19 +49,39 @@ struct Busy {
 
 impl Collections {
     /// Finds which there are and asks about some. A server that does not answer in time is not asked
-    /// about more: some read all of a collection to count it.
-    pub(super) async fn begin(&mut self, asker: &mut Asker, options: &ExaminationOptions) {
+    /// about more: some read all of a collection to count it. Idle collections are only looked at in
+    /// passing: their files may have to be opened for it.
+    pub(super) async fn begin(
+        &mut self,
+        asker: &mut Asker,
+        options: &ExaminationOptions,
+        state: MemberState,
+    ) {
         self.collections_max = options.collections_max;
         self.top = top(asker).await;
-        let all = list(asker).await;
-        let chosen = choose(&all, options, &self.top);
+        // Secondaries do not count what they write after their primary.
+        let writes_by_itself = [MemberState::Primary, MemberState::Standalone].contains(&state);
+        self.top_tells_all = writes_by_itself && !self.top.is_empty();
+        let knows_busy = self.top_tells_all && self.top.keys().any(|n| user_namespace(n).is_some());
+        let all = list(asker, knows_busy).await;
+        let idle_max = if self.top_tells_all {
+            IDLE_MAX
+        } else {
+            usize::MAX
+        };
+        let chosen = choose(&all, options, &self.top, idle_max);
         for namespace in &chosen {
-            let is_wanted = options.collections.contains(namespace);
             match ask(asker, namespace).await {
-                Ok(Some(statistics)) => self.asked.push((namespace.clone(), statistics)),
+                Ok(Some(mut statistics)) => {
+                    let in_time = add_indexes(asker, namespace, &mut statistics).await;
+                    self.asked.push((namespace.clone(), statistics));
+                    if !in_time {
+                        break;
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => {
-                    let what = if is_wanted {
+                    let what = if options.collections.contains(namespace) {
                         format!("the size of {namespace}")
                     } else {
                         "the size of some collections".into()
@@ -64,29 +94,33 @@ impl Collections {
             }
         }
         self.left_out = u64::try_from(all.len().saturating_sub(self.asked.len())).unwrap_or(0);
+        self.look_past_our_questions(asker).await;
     }
 
-    /// Asks again, and fills in what happened since the beginning.
+    /// The server counts our questions as work on a collection, too.
+    async fn look_past_our_questions(&mut self, asker: &mut Asker) {
+        if self.top.is_empty() || self.asked.is_empty() {
+            return;
+        }
+        // Without an answer the earlier one stands, and everything seems to have been busy.
+        if let Ok(reply) = asker.ask("admin", doc! { "top": 1 }).await {
+            let now = read_top(&reply);
+            if !now.is_empty() {
+                self.top = now;
+            }
+        }
+    }
+
+    /// Asks again about what was used, and fills in what happened since the beginning.
     pub(super) async fn finish(&mut self, asker: &mut Asker) {
         let top = if self.top.is_empty() {
-            HashMap::new()
+            Top::new()
         } else {
             top(asker).await
         };
-        for (namespace, before) in &mut self.asked {
-            match ask(asker, namespace).await {
-                Ok(Some(after)) => *before = difference(before, after),
-                Ok(None) => {}
-                Err(error) => {
-                    let what = "what moved between file and cache, of some collections";
-                    asker.note(what, &error, rights::remedy("collStats"));
-                    if error.is_late() {
-                        break;
-                    }
-                }
-            }
+        if self.ask_again(asker, &top).await {
+            self.add_latecomers(asker, &top).await;
         }
-        self.add_latecomers(asker, &top).await;
         for (namespace, statistics) in &mut self.asked {
             let name = namespace.to_string();
             // What was not there at the beginning has done nothing before.
@@ -100,8 +134,37 @@ impl Collections {
         }
     }
 
+    /// Returns whether all answers came in time.
+    async fn ask_again(&mut self, asker: &mut Asker, top: &Top) -> bool {
+        for (namespace, before) in &mut self.asked {
+            if self.top_tells_all && is_idle(&namespace.to_string(), &self.top, top) {
+                continue;
+            }
+            match ask(asker, namespace).await {
+                Ok(Some(mut after)) => {
+                    after.take_over_indexes(before);
+                    let is_known = after.knows_keys();
+                    let in_time = is_known || add_indexes(asker, namespace, &mut after).await;
+                    *before = difference(before, after);
+                    if !in_time {
+                        return false;
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let what = "what moved between file and cache, of some collections";
+                    asker.note(what, &error, rights::remedy("collStats"));
+                    if error.is_late() {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
     /// Collections that nobody expected to be busy.
-    async fn add_latecomers(&mut self, asker: &mut Asker, top: &HashMap<String, Busy>) {
+    async fn add_latecomers(&mut self, asker: &mut Asker, top: &Top) {
         let asked: HashSet<String> = self.asked.iter().map(|(n, _)| n.to_string()).collect();
         let during = |name: &str, busy: &Busy| {
             let before = self.top.get(name).copied().unwrap_or_default();
@@ -117,9 +180,17 @@ impl Collections {
         others.sort_by(|a, b| b.cmp(a));
         let room = self.collections_max.min(LATECOMERS_MAX);
         for (_, namespace) in others.into_iter().take(room) {
-            if let Ok(Some(statistics)) = ask(asker, &namespace).await {
-                self.asked.push((namespace, statistics));
-                self.left_out = self.left_out.saturating_sub(1);
+            match ask(asker, &namespace).await {
+                Ok(Some(mut statistics)) => {
+                    let in_time = add_indexes(asker, &namespace, &mut statistics).await;
+                    self.asked.push((namespace, statistics));
+                    self.left_out = self.left_out.saturating_sub(1);
+                    if !in_time {
+                        break;
+                    }
+                }
+                Err(error) if error.is_late() => break,
+                _ => {}
             }
         }
     }
@@ -143,18 +214,35 @@ impl Collections {
 async fn ask(asker: &mut Asker, namespace: &Namespace) -> Result<Option<Statistics>, NoAnswer> {
     let (database, collection) = (namespace.database(), namespace.collection());
     let shards = statistics::ask(asker, database, collection).await?;
-    let mut statistics = Statistics::read(&namespace.to_string(), &shards);
-    if statistics.facts.storage_bytes == 0 && statistics.facts.documents == 0 {
-        return Ok(None);
-    }
+    let statistics = Statistics::read(&namespace.to_string(), &shards);
+    let is_there = statistics.facts.storage_bytes > 0 || statistics.facts.documents > 0;
+    Ok(is_there.then_some(statistics))
+}
+
+/// Adds keys and uses of a collection's indexes. Returns whether the answer came in time.
+async fn add_indexes(
+    asker: &mut Asker,
+    namespace: &Namespace,
+    statistics: &mut Statistics,
+) -> bool {
+    let (database, collection) = (namespace.database(), namespace.collection());
     match statistics::ask_indexes(asker, database, collection).await {
-        Ok(indexes) => statistics.add_indexes(&indexes, DateTime::now()),
+        Ok(indexes) => {
+            statistics.add_indexes(&indexes, DateTime::now());
+            true
+        }
         Err(error) => {
             let remedy = rights::remedy("indexStats");
             asker.note("the keys and uses of indexes", &error, remedy);
+            !error.is_late()
         }
     }
-    Ok(Some(statistics))
+}
+
+/// Whether nothing was done with a collection between two replies to `top`.
+fn is_idle(name: &str, before: &Top, after: &Top) -> bool {
+    let total_us = |top: &Top| top.get(name).map(|busy| busy.total_us);
+    !before.is_empty() && !after.is_empty() && total_us(before) == total_us(after)
 }
 
 /// The later figures, and what moved between file and cache meanwhile.
@@ -169,22 +257,25 @@ fn difference(before: &Statistics, mut after: Statistics) -> Statistics {
     after
 }
 
-/// What is asked for in any case; then the busiest since the server started; then the rest as it comes,
-/// databases by size.
+/// What is asked for in any case; then the busiest since the server started; then at most `idle_max` of
+/// the rest as it comes, databases by size where that matters.
 fn choose(
     all: &[Namespace],
     options: &ExaminationOptions,
-    top: &HashMap<String, Busy>,
+    top: &Top,
+    idle_max: usize,
 ) -> Vec<Namespace> {
-    let busy_us = |namespace: &&Namespace| {
+    let busy_us = |namespace: &Namespace| {
         top.get(&namespace.to_string())
             .map_or(0, |busy| busy.total_us)
     };
-    let mut by_time: Vec<(u64, &Namespace)> = all.iter().map(|n| (busy_us(&n), n)).collect();
+    let by_time = all.iter().map(|n| (busy_us(n), n));
+    let (mut busy, idle): (Vec<_>, Vec<_>) = by_time.partition(|(busy_us, _)| *busy_us > 0);
     // Keeps the order of those that are equally busy.
-    by_time.sort_by_key(|(busy_us, _)| std::cmp::Reverse(*busy_us));
+    busy.sort_by_key(|(busy_us, _)| std::cmp::Reverse(*busy_us));
     let mut chosen: Vec<Namespace> = Vec::new();
-    let others = by_time.into_iter().map(|(_, namespace)| namespace);
+    let others = busy.into_iter().chain(idle.into_iter().take(idle_max));
+    let others = others.map(|(_, namespace)| namespace);
     for namespace in options.collections.iter().chain(others) {
         if chosen.len() >= options.collections_max.max(options.collections.len()) {
             break;
@@ -196,24 +287,21 @@ fn choose(
     chosen
 }
 
-/// All collections of users, databases by size, the largest first.
-async fn list(asker: &mut Asker) -> Vec<Namespace> {
+/// All collections of users. Unless it is known which are busy, those of the largest database come first.
+async fn list(asker: &mut Asker, knows_busy: bool) -> Vec<Namespace> {
     let what = "which collections there are";
-    let command = doc! { "listDatabases": 1 };
-    let reply = match asker.ask("admin", command).await {
-        Ok(reply) => reply,
-        // Adding up sizes takes long where there are very many collections; names alone do not.
-        Err(error) if error.is_late() => {
-            let names = doc! { "listDatabases": 1, "nameOnly": true };
-            asker.ask_or_note("admin", names, what).await
-        }
-        Err(error) => {
-            asker.note(what, &error, rights::remedy("listDatabases"));
-            Document::new()
-        }
-    };
+    let names = doc! { "listDatabases": 1, "nameOnly": true };
+    let reply = asker.ask_or_note("admin", names, what).await;
+    let mut found = databases(&reply);
+    // Adding up sizes takes the server long where there are very many collections.
+    if !knows_busy
+        && found.len() > FEW_DATABASES
+        && let Ok(reply) = asker.ask("admin", doc! { "listDatabases": 1 }).await
+    {
+        found = databases(&reply);
+    }
     let mut all = Vec::new();
-    for database in databases(&reply).into_iter().take(DATABASES_MAX) {
+    for database in found.into_iter().take(DATABASES_MAX) {
         if !asker.has_time() || all.len() >= COLLECTIONS_LISTED_MAX {
             break;
         }
@@ -274,14 +362,14 @@ fn user_namespace(name: &str) -> Option<Namespace> {
     (!is_own).then_some(namespace)
 }
 
-/// By namespace. Routers have no such command.
-async fn top(asker: &mut Asker) -> HashMap<String, Busy> {
+/// Routers have no such command.
+async fn top(asker: &mut Asker) -> Top {
     let what = "how long operations on each collection take";
     let reply = asker.ask_or_note("admin", doc! { "top": 1 }, what).await;
     read_top(&reply)
 }
 
-fn read_top(reply: &Document) -> HashMap<String, Busy> {
+fn read_top(reply: &Document) -> Top {
     let totals = reply.get_document("totals").into_iter().flatten();
     let busy = totals.filter_map(|(name, times)| {
         let times = times.as_document()?;
@@ -355,9 +443,28 @@ mod tests {
             collections_max: 4,
             members: false,
         };
-        let chosen = choose(&all, &options, &top);
-        let names: Vec<&str> = chosen.iter().map(Namespace::collection).collect();
-        assert_eq!(names, ["named", "small", "orders", "c0"]);
+        let names = |chosen: Vec<Namespace>| -> Vec<String> {
+            chosen.iter().map(|n| n.collection().into()).collect()
+        };
+        let chosen = choose(&all, &options, &top, usize::MAX);
+        assert_eq!(names(chosen), ["named", "small", "orders", "c0"]);
+        let options = ExaminationOptions::default();
+        let chosen = choose(&all, &options, &top, 2);
+        assert_eq!(names(chosen), ["orders", "small", "c0", "c1"]);
+        assert_eq!(choose(&all, &options, &top, usize::MAX).len(), 20);
+    }
+
+    #[test]
+    fn what_nobody_used_meanwhile() {
+        let (before, after) = (
+            read_top(&top_reply(500, 400)),
+            read_top(&top_reply(501, 400)),
+        );
+        assert!(!is_idle("sdu.orders", &before, &after));
+        assert!(is_idle("sdu.small", &before, &after));
+        assert!(is_idle("sdu.never_used", &before, &after));
+        assert!(!is_idle("sdu.small", &before, &Top::new()), "not known");
+        assert!(!is_idle("sdu.small", &Top::new(), &after), "not known");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use seekscope_ftdc::{Chunk, Entry, entries};
 use seekscope_run::examination::COUNTERS_OF_FTDC;
 use seekscope_run::{ClockOffset, CounterSample, FtdcFacts, MemberRecord};
@@ -135,10 +137,28 @@ fn newest_first(folder: &Path) -> Result<Vec<PathBuf>, DiagnosticFilesError> {
 /// What a file grows to beyond the limit while it is read is left for the next time.
 fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?
-        .take(FILE_MAX_BYTES)
-        .read_to_end(&mut bytes)?;
+    open(path)?.take(FILE_MAX_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Opens a regular file so that nobody notices: not even the time of the last access is written. What
+/// has taken its place since the folder was listed, a link or a pipe, is refused without waiting for it.
+fn open(path: &Path) -> io::Result<File> {
+    let flags =
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    // NOATIME is granted to the owner and to CAP_FOWNER only (open(2)).
+    let opened = match rustix::fs::open(path, flags | OFlags::NOATIME, Mode::empty()) {
+        Err(Errno::PERM) => rustix::fs::open(path, flags, Mode::empty()),
+        other => other,
+    };
+    let file = File::from(opened?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    Ok(file)
 }
 
 /// What is taken over.
@@ -343,6 +363,36 @@ mod tests {
         let last = inserts.max_by_key(|row| row.t_ns).unwrap();
         assert_eq!((last.t_ns, last.value), (4_999 * 1_000_000_000, 9_999.0));
         assert!(rows.iter().all(|row| row.source == COUNTERS_OF_FTDC));
+    }
+
+    #[test]
+    fn nobody_notices_the_reading() {
+        let folder = folder();
+        let path = folder.path().join("metrics.interim");
+        // An old time of access is what relatime would bring up to date.
+        let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let times = fs::FileTimes::new().set_accessed(long_ago);
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_times(times)
+            .unwrap();
+        assert!(!read_whole(&path).unwrap().is_empty());
+        assert_eq!(fs::metadata(&path).unwrap().accessed().unwrap(), long_ago);
+    }
+
+    #[test]
+    fn neither_pipes_nor_links_are_read() {
+        let folder = folder();
+        let pipe = folder.path().join("metrics.pipe");
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, Mode::RUSR, 0).unwrap();
+        let link = folder.path().join("metrics.link");
+        std::os::unix::fs::symlink(folder.path().join("metrics.interim"), &link).unwrap();
+        for path in [pipe.as_path(), &link, folder.path()] {
+            assert!(read_whole(path).is_err(), "{}", path.display());
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::operations::Looks;
 use super::{oplog, rights, settings};
 use crate::namespace::Namespace;
 use crate::process::ProcFs;
-use crate::sampling::Sampler;
+use crate::sampling::{Sampler, server_status};
 use crate::server::Server;
 
 /// For getting connected to another member. Below the limit of an answer, so that the reason is told.
@@ -151,14 +151,15 @@ impl Member {
         let status = asker
             .ask_or_note(
                 "admin",
-                doc! { "serverStatus": 1 },
+                server_status::command(),
                 "its counters and cache size",
             )
             .await;
         let mut target = asker.server.target_facts(&build, &cmd_line, &status);
-        let located = asker.server.locate(&mut target, proc_fs);
-        if let (true, Err(limitation)) = (self.is_examined, located) {
-            asker.missing.push(limitation);
+        // Nobody asks for the process of another member, and looking for it takes time.
+        if self.is_examined {
+            let located = asker.server.locate(&mut target, proc_fs).await;
+            asker.missing.extend(located.err());
         }
         self.record.target = target;
         self.record.options = settings::options(&cmd_line);
@@ -172,7 +173,9 @@ impl Member {
         if self.is_examined {
             self.looks.look(asker).await;
         }
-        self.collections.begin(asker, options).await;
+        self.collections
+            .begin(asker, options, self.hello.state)
+            .await;
     }
 
     /// See [`super::Examination::look`].

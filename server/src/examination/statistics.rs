@@ -176,6 +176,31 @@ impl Statistics {
         }
     }
 
+    /// Takes over what was said earlier of the indexes beside their sizes; and all of it from a server that
+    /// does not tell sizes.
+    pub(super) fn take_over_indexes(&mut self, earlier: &Self) {
+        let known = &earlier.facts.indexes;
+        let indexes = &mut self.facts.indexes;
+        if indexes.is_empty() {
+            indexes.clone_from(known);
+        }
+        for index in indexes {
+            if let Some(known) = known.iter().find(|known| known.name == index.name) {
+                index.keys.clone_from(&known.keys);
+                index.uses = known.uses;
+                index.counted_s = known.counted_s;
+            }
+        }
+    }
+
+    /// Whether the keys of all its indexes are known.
+    pub(super) fn knows_keys(&self) -> bool {
+        self.facts
+            .indexes
+            .iter()
+            .all(|index| !index.keys.is_empty())
+    }
+
     /// The index of this name, made if it is new; `None` beyond the limit.
     fn index(&mut self, name: &str) -> Option<&mut IndexFacts> {
         let name = shortened(name);
@@ -314,6 +339,34 @@ mod tests {
         assert_eq!(index.keys, r#"{"d":-1,"t":"text","x\"y":1,"odd":null}"#);
         assert_eq!((index.uses, index.counted_s), (Some(7), Some(60.0)));
         assert_eq!(read.facts.indexes[0].uses, None, "unknown is not zero");
+    }
+
+    #[test]
+    fn indexes_are_asked_about_once() {
+        let mut earlier = Statistics::read("sdu.updated4pct", &[stats_of_4_2()]);
+        let entry = |name: &str| {
+            let accesses = doc! { "ops": 3, "since": DateTime::from_millis(0) };
+            doc! { "name": name, "key": { "d": -1 }, "accesses": accesses }
+        };
+        earlier.add_indexes(&[entry("_id_")], DateTime::from_millis(9_000));
+        assert!(!earlier.knows_keys(), "of d_-1");
+        earlier.add_indexes(&[entry("d_-1")], DateTime::from_millis(9_000));
+
+        let mut stats = stats_of_4_2();
+        stats.insert("indexSizes", doc! { "d_-1": 50_000, "new_1": 4_096 });
+        let mut later = Statistics::read("sdu.updated4pct", &[stats]);
+        later.take_over_indexes(&earlier);
+        let [kept, new] = &later.facts.indexes[..] else {
+            panic!("{later:?}");
+        };
+        assert_eq!((kept.bytes, kept.keys.as_str()), (50_000, r#"{"d":-1}"#));
+        assert_eq!((kept.uses, kept.counted_s), (Some(3), Some(9.0)));
+        assert_eq!((new.bytes, new.uses), (4_096, None));
+        assert!(!later.knows_keys(), "of the new one");
+
+        let mut without_sizes = Statistics::default();
+        without_sizes.take_over_indexes(&earlier);
+        assert_eq!(without_sizes.facts.indexes, earlier.facts.indexes);
     }
 
     #[test]

@@ -50,8 +50,9 @@ impl HostCounters {
     pub(super) fn read(&self, rows: &mut Rows) {
         // Another process may have been given the number of one that ended.
         let process = self.process.as_ref();
-        if let Some(process) = process.filter(|process| self.proc_fs.is_alive(process)) {
-            self.read_process(process.pid, rows);
+        let alive = process.and_then(|p| Some((p.pid, self.proc_fs.cpu_ns_of(p)?)));
+        if let Some((pid, cpu_ns)) = alive {
+            self.read_process(pid, cpu_ns, rows);
             self.group.read(self.device.as_deref(), rows);
         }
         let own = clock_gettime(ClockId::ProcessCPUTime);
@@ -75,10 +76,10 @@ impl HostCounters {
     }
 
     /// CPU time may be read by everybody, I/O by the process's user and root.
-    fn read_process(&self, pid: u32, rows: &mut Rows) {
-        rows.count("process", "cpu_ns", self.proc_fs.cpu_ns(pid));
+    fn read_process(&self, pid: u32, cpu_ns: u64, rows: &mut Rows) {
+        rows.push("process", "cpu_ns", cpu_ns as f64);
         rows.count("process", "rss_bytes", self.proc_fs.rss_bytes(pid));
-        if let Ok(io) = self.proc_fs.io(pid) {
+        if let Ok(io) = self.proc_fs.io_and(pid, cpu_ns) {
             for (name, value) in [
                 ("read_calls", io.read_calls),
                 ("write_calls", io.write_calls),

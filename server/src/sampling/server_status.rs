@@ -10,12 +10,14 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::monotonic_ns;
 
 use super::Rows;
-use crate::server::{Server, ServerError};
+use crate::server::{Server, ServerError, milliseconds};
 
 /// The source of the examined server's rows.
 pub(super) const SOURCE: &str = "serverStatus";
 /// How long a sample waits for the server.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// After this the question is dropped, and a later sample asks anew.
+const LIMIT: Duration = Duration::from_secs(10);
 /// Bounds what a hostile reply can make us keep.
 const ROWS_MAX: usize = 600;
 const DEPTH_MAX: usize = 6;
@@ -164,7 +166,12 @@ impl ServerStatus {
         let server = &self.server;
         let asked = self.asked.get_or_insert_with(|| {
             let server = server.clone();
-            Box::pin(async move { server.command("admin", command()).await })
+            let mut command = command();
+            command.insert("maxTimeMS", milliseconds(LIMIT));
+            Box::pin(async move {
+                let answer = server.command("admin", command);
+                server.within(LIMIT, "serverStatus", answer).await
+            })
         });
         let Ok(answer) = tokio::time::timeout(PATIENCE, asked).await else {
             return;
@@ -177,7 +184,8 @@ impl ServerStatus {
     }
 }
 
-fn command() -> Document {
+/// Asks for no more than is read: some sections cost the server time.
+pub(crate) fn command() -> Document {
     let mut command = doc! { "serverStatus": 1 };
     for section in UNWANTED {
         command.insert(section, 0);

@@ -9,7 +9,6 @@ use seekscope_server::{ProcFs, Server};
 
 use super::Asked;
 use crate::doctor::permitted_build::read_file_map;
-use crate::exit::message_of;
 use crate::layout::seen_from_here;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -75,7 +74,7 @@ async fn standing(session: &mut Session, server: &Server) -> Standing {
         Err(error) => {
             session.limit(Limitation {
                 what: "whether the server is a primary that others depend on is not known".into(),
-                why: message_of(&error),
+                why: error.to_string(),
                 remedy: String::new(),
             });
             Standing::default()
