@@ -22,6 +22,8 @@ pub struct ExaminationRecord {
     /// What was asked for with `--for`, ns.
     pub asked_ns: u64,
     pub deployment: Deployment,
+    /// The examined server's replica set, as it calls it itself.
+    pub set: Option<String>,
     /// The examined one first; then every other that the server knows of, reached or not.
     pub members: Vec<MemberRecord>,
     /// What the disk under the data can do, if anybody measured it.

@@ -25,9 +25,14 @@ pub struct CollectArgs {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// Replace names of databases, collections, indexes, fields, hosts and folders by salted hashes, the
-    /// same name by the same hash
+    /// same name by the same hash in one bundle. Of what was typed, only the options' names stay
     #[arg(long)]
     pub hash_names: bool,
+    /// Keep the salt in this file, made where it is missing: bundles with the same salt have the same
+    /// hashes and can be compared. Keep it to yourself: names can be tried with it [default: a new salt
+    /// for each bundle, kept nowhere]
+    #[arg(long, value_name = "FILE", requires = "hash_names")]
+    pub salt_file: Option<PathBuf>,
     /// Largest bundle; single I/O events are left out first, then the leaves of layouts
     #[arg(long, value_name = "SIZE", default_value = "100MiB", value_parser = parse_bytes)]
     pub max_size: u64,

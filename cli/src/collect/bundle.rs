@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use flate2::Compression;
@@ -12,6 +13,9 @@ use seekscope_run::{Limitation, RunDirectory, RunDocument};
 use zstd::stream::write::Encoder;
 
 use super::redaction::Redaction;
+use super::salt::Salt;
+use super::stopping::{Stoppable, go_on};
+use super::stripping;
 use crate::exit::Usage;
 use crate::session::limit;
 
@@ -22,6 +26,8 @@ const TRIES: usize = 4;
 /// Compressed sizes are not exactly proportional to rows.
 const SAFETY: f64 = 0.9;
 const EVENTS: &str = "io.parquet";
+const THREADS: &str = "threads.parquet";
+const LEAVES: &str = "layout.parquet";
 
 /// How it is packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +52,12 @@ impl Packing {
 }
 
 /// What is to be made.
-pub struct Bundle<'a> {
-    pub out: &'a Path,
+pub struct Bundle {
+    pub out: PathBuf,
     pub packing: Packing,
     pub max_bytes: u64,
-    pub hash_names: bool,
+    /// Names are hashed with it. `None`: they stay.
+    pub salt: Option<Salt>,
 }
 
 /// What was made.
@@ -71,35 +78,44 @@ struct Kept {
     leaves: bool,
 }
 
-impl Bundle<'_> {
-    /// Makes it. It has its name once it is whole.
-    pub fn make(&self, directory: &RunDirectory, mut document: RunDocument) -> Result<Made> {
+impl Bundle {
+    /// Makes it. It has its name once it is whole; when asked to stop, nothing stays.
+    pub fn make(
+        &self,
+        directory: &RunDirectory,
+        mut document: RunDocument,
+        stop: &AtomicBool,
+    ) -> Result<Made> {
         // Derived anew by whoever opens it.
         document.findings.clear();
         document.summary = serde_json::Value::Null;
-        let redaction = match self.hash_names {
-            true => Redaction::hashing(&document, &directory.files()?)?,
-            false => Redaction::none(),
-        };
+        let redaction = self.redaction(directory, &mut document)?;
         let parent = match self.out.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
-        let work = tempfile::tempdir_in(parent)
-            .with_context(|| format!("cannot write in {}", parent.display()))?;
-        let (events, leaves) = counts(directory)?;
+        let (events, leaves) = counts(directory, stop)?;
         let mut kept = Kept {
             events,
             leaves: true,
         };
-        for attempt in 0..TRIES {
-            let folder = work.path().join(format!("run{attempt}"));
-            write_run(&folder, directory, &document, &redaction, kept, events)?;
-            let packed = work.path().join(format!("bundle{attempt}"));
-            self.pack(&folder, &packed)?;
+        for _ in 0..TRIES {
+            // Gone before the next one: a try is as large as the run.
+            let work = tempfile::tempdir_in(parent)
+                .with_context(|| format!("cannot write in {}", parent.display()))?;
+            let folder = work.path().join("run");
+            let run = Records {
+                from: directory,
+                events,
+                kept,
+                stop,
+            };
+            run.write(&folder, &document, &redaction)?;
+            let packed = work.path().join("bundle");
+            self.pack(&folder, &packed, stop)?;
             let bytes = fs::metadata(&packed)?.len();
             if bytes <= self.max_bytes {
-                put_in_place(&packed, self.out)?;
+                put_in_place(&packed, &self.out)?;
                 return Ok(Made {
                     bytes,
                     events,
@@ -117,20 +133,31 @@ impl Bundle<'_> {
         .into())
     }
 
-    fn pack(&self, folder: &Path, packed: &Path) -> Result<()> {
+    /// What replaces the names, after the document has lost what cannot be replaced.
+    fn redaction(&self, directory: &RunDirectory, document: &mut RunDocument) -> Result<Redaction> {
+        let Some(salt) = &self.salt else {
+            return Ok(Redaction::none());
+        };
+        stripping::check(document)?;
+        let redaction = Redaction::hashing(document, &directory.files()?, salt);
+        stripping::strip(document);
+        Ok(redaction)
+    }
+
+    fn pack(&self, folder: &Path, packed: &Path, stop: &AtomicBool) -> Result<()> {
         let file = File::create_new(packed)?;
         let file = match self.packing {
-            Packing::Zstd => tar_of(folder, Encoder::new(file, ZSTD_LEVEL)?)?.finish()?,
+            Packing::Zstd => tar_of(folder, Encoder::new(file, ZSTD_LEVEL)?, stop)?.finish()?,
             Packing::Gzip => {
-                tar_of(folder, GzEncoder::new(file, Compression::default()))?.finish()?
+                tar_of(folder, GzEncoder::new(file, Compression::default()), stop)?.finish()?
             }
         };
         Ok(file.sync_all()?)
     }
 }
 
-fn tar_of<W: Write>(folder: &Path, into: W) -> Result<W> {
-    let mut tar = tar::Builder::new(into);
+fn tar_of<W: Write>(folder: &Path, into: W, stop: &AtomicBool) -> Result<W> {
+    let mut tar = tar::Builder::new(Stoppable::new(into, stop));
     tar.mode(tar::HeaderMode::Deterministic);
     let mut names: Vec<PathBuf> = fs::read_dir(folder)?
         .map(|entry| Ok(entry?.path()))
@@ -142,7 +169,7 @@ fn tar_of<W: Write>(folder: &Path, into: W) -> Result<W> {
             tar.append_path_with_name(&path, name)?;
         }
     }
-    Ok(tar.into_inner()?)
+    Ok(tar.into_inner()?.into_inner())
 }
 
 /// Fewer events in proportion to what is too much; without any left, no leaves.
@@ -163,87 +190,89 @@ fn less(kept: Kept, bytes: u64, max_bytes: u64, events_file: &Path) -> Kept {
     }
 }
 
-fn counts(directory: &RunDirectory) -> Result<(u64, u64)> {
+fn counts(directory: &RunDirectory, stop: &AtomicBool) -> Result<(u64, u64)> {
     let (mut events, mut leaves) = (0, 0);
-    directory.for_each_event(|_| events += 1)?;
+    directory.for_events_while(|some| {
+        events += some.len() as u64;
+        go_on(stop).is_ok()
+    })?;
+    go_on(stop)?;
     directory.for_each_leaf(|_| true, |_| leaves += 1)?;
+    go_on(stop)?;
     Ok((events, leaves))
 }
 
-/// A run directory in `folder` with what is kept.
-fn write_run(
-    folder: &Path,
-    from: &RunDirectory,
-    document: &RunDocument,
-    redaction: &Redaction,
-    kept: Kept,
+/// The records of a run, on their way into a bundle.
+struct Records<'a> {
+    from: &'a RunDirectory,
+    /// Of the run.
     events: u64,
-) -> Result<()> {
-    let mut document = document.clone();
-    let to = RunDirectory::create(folder, &document)?;
-    let last_ns = write_events(from, &to, kept.events)?;
-    if kept.events < events {
-        shorten(&mut document, last_ns, kept.events, events);
-    }
-    if kept.leaves {
-        write_leaves(from, &to)?;
-    }
-    let mut counters = from.counters()?;
-    counters
-        .iter_mut()
-        .for_each(|sample| redaction.counter(sample));
-    to.counter_writer()?.write(&counters)?;
-    to.finish_records()?;
-    let mut files = from.files()?;
-    files.iter_mut().for_each(|file| redaction.file(file));
-    to.save_files(&files)?;
-    redaction.document(&mut document)?;
-    Ok(to.save(&document)?)
+    kept: Kept,
+    stop: &'a AtomicBool,
 }
 
-/// The first `count` events in the order in which they were recorded; when the last of them began.
-fn write_events(from: &RunDirectory, to: &RunDirectory, count: u64) -> Result<u64> {
-    let mut writer = to.io_writer()?;
-    for thread in from.threads()? {
-        writer.thread(&thread)?;
-    }
-    let (mut written, mut last_ns, mut failure) = (0, 0, None);
-    from.for_each_event(|event| {
-        if written < count && failure.is_none() {
-            written += 1;
-            last_ns = last_ns.max(event.t_ns);
-            failure = writer.event(event).err();
+impl Records<'_> {
+    /// A run directory in `folder` with what is kept.
+    fn write(&self, folder: &Path, document: &RunDocument, redaction: &Redaction) -> Result<()> {
+        let mut document = document.clone();
+        let to = RunDirectory::create(folder, &document)?;
+        if self.kept.events < self.events {
+            let last_ns = self.write_events(&to)?;
+            shorten(&mut document, last_ns, self.kept.events, self.events);
+        } else {
+            // No name is in them, and all of them are kept.
+            self.copy(EVENTS, folder)?;
+            self.copy(THREADS, folder)?;
         }
-    })?;
-    failure.map_or(Ok(()), Err)?;
-    writer.flush()?;
-    Ok(last_ns)
-}
-
-fn write_leaves(from: &RunDirectory, to: &RunDirectory) -> Result<()> {
-    let mut writer = None;
-    let mut failure: Option<anyhow::Error> = None;
-    from.for_each_leaf(
-        |_| true,
-        |leaf| {
-            if failure.is_some() {
-                return;
-            }
-            let mut write = || {
-                let writer = match &mut writer {
-                    Some(writer) => writer,
-                    none => none.insert(to.leaf_writer()?),
-                };
-                anyhow::Ok(writer.leaf(*leaf)?)
-            };
-            failure = write().err();
-        },
-    )?;
-    failure.map_or(Ok(()), Err)?;
-    if let Some(writer) = writer {
-        writer.finish()?;
+        if self.kept.leaves {
+            self.copy(LEAVES, folder)?;
+        }
+        let mut counters = self.from.counters()?;
+        counters
+            .iter_mut()
+            .for_each(|sample| redaction.counter(sample));
+        to.counter_writer()?.write(&counters)?;
+        go_on(self.stop)?;
+        to.finish_records()?;
+        let mut files = self.from.files()?;
+        files.iter_mut().for_each(|file| redaction.file(file));
+        to.save_files(&files)?;
+        redaction.document(&mut document)?;
+        to.save(&document)?;
+        Ok(go_on(self.stop)?)
     }
-    Ok(())
+
+    fn copy(&self, name: &str, folder: &Path) -> Result<()> {
+        let from = self.from.path().join(name);
+        if from.exists() {
+            let to = File::create_new(folder.join(name))?;
+            io::copy(&mut File::open(from)?, &mut Stoppable::new(to, self.stop))?;
+        }
+        Ok(())
+    }
+
+    /// The first events in the order in which they were recorded; when the last of them began.
+    fn write_events(&self, to: &RunDirectory) -> Result<u64> {
+        let mut writer = to.io_writer()?;
+        for thread in self.from.threads()? {
+            writer.thread(&thread)?;
+        }
+        let (mut left, mut last_ns, mut failure) = (self.kept.events, 0, None);
+        self.from.for_events_while(|events| {
+            for event in events {
+                if left > 0 && failure.is_none() {
+                    left -= 1;
+                    last_ns = last_ns.max(event.t_ns);
+                    failure = writer.event(event).err();
+                }
+            }
+            left > 0 && failure.is_none() && go_on(self.stop).is_ok()
+        })?;
+        failure.map_or(Ok(()), Err)?;
+        go_on(self.stop)?;
+        writer.flush()?;
+        Ok(last_ns)
+    }
 }
 
 /// The observed stretch ends with the last event that is kept, so that what is said of a second stays
@@ -269,11 +298,122 @@ fn shorten(document: &mut RunDocument, last_ns: u64, kept: u64, of: u64) {
 
 /// Never replaces what exists.
 fn put_in_place(packed: &Path, out: &Path) -> Result<()> {
+    let here = rustix::fs::CWD;
     fs::hard_link(packed, out)
         .or_else(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => Err(error),
             // Filesystems without hard links.
-            _ => fs::copy(packed, out).map(drop),
+            _ => Ok(rustix::fs::renameat_with(
+                here,
+                packed,
+                here,
+                out,
+                rustix::fs::RenameFlags::NOREPLACE,
+            )?),
         })
         .with_context(|| format!("cannot write {}", out.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{IoEvent, IoFlags, IoOp, PrefetchRecord};
+
+    use super::*;
+
+    const EVENTS_OF_RUN: u64 = 20_000;
+
+    fn run(folder: &Path) -> (RunDirectory, RunDocument) {
+        let document = RunDocument::begin("doctor", vec!["doctor".into(), "acme".into()]);
+        let directory = RunDirectory::create(&folder.join("run"), &document).unwrap();
+        let mut writer = directory.io_writer().unwrap();
+        for t_ns in 0..EVENTS_OF_RUN {
+            let event = IoEvent {
+                t_ns,
+                pid: 1,
+                tid: 1,
+                file_id: 1,
+                op: IoOp::Read,
+                flags: IoFlags(0),
+                // Hard to compress.
+                offset: Some(t_ns.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20),
+                length: 4096,
+                latency_ns: t_ns,
+                result: 4096,
+                device_read_bytes: 0,
+                request: None,
+            };
+            writer.event(&event).unwrap();
+        }
+        drop(writer);
+        directory.finish_records().unwrap();
+        (directory, document)
+    }
+
+    fn bundle(out: &Path, salt: Option<Salt>) -> Bundle {
+        Bundle {
+            out: out.to_path_buf(),
+            packing: Packing::Zstd,
+            max_bytes: 1 << 30,
+            salt,
+        }
+    }
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn asked_to_stop_it_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, document) = run(folder.path());
+        let out = folder.path().join("b.tar.zst");
+        let stop = AtomicBool::new(true);
+        assert!(
+            bundle(&out, None)
+                .make(&directory, document, &stop)
+                .is_err()
+        );
+        assert_eq!(names_in(folder.path()), ["run"]);
+    }
+
+    #[test]
+    fn whole_or_shortened_it_stands_alone_in_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, document) = run(folder.path());
+        let stop = AtomicBool::new(false);
+        let (whole, small) = (folder.path().join("a.tar.zst"), folder.path().join("b.tgz"));
+        let made = bundle(&whole, None)
+            .make(&directory, document.clone(), &stop)
+            .unwrap();
+        assert_eq!(
+            (made.events, made.events_kept),
+            (EVENTS_OF_RUN, EVENTS_OF_RUN)
+        );
+        let smaller = Bundle {
+            max_bytes: made.bytes / 2,
+            ..bundle(&small, None)
+        };
+        let made = smaller.make(&directory, document.clone(), &stop).unwrap();
+        assert!(made.events_kept > 0 && made.events_kept < EVENTS_OF_RUN);
+        assert_eq!(names_in(folder.path()), ["a.tar.zst", "b.tgz", "run"]);
+        let replacing = bundle(&whole, None).make(&directory, document, &stop);
+        assert!(replacing.is_err(), "what exists is not replaced");
+    }
+
+    #[test]
+    fn records_that_cannot_be_hashed_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let (directory, mut document) = run(folder.path());
+        let stop = AtomicBool::new(false);
+        let out = folder.path().join("b.tar.zst");
+        document.prefetch = Some(PrefetchRecord::default());
+        let refused = bundle(&out, Some([1; 16])).make(&directory, document.clone(), &stop);
+        assert!(refused.unwrap_err().is::<Usage>());
+        assert!(bundle(&out, None).make(&directory, document, &stop).is_ok());
+    }
 }

@@ -1,14 +1,20 @@
 //! `seekscope collect`: one compact file of all that somebody else needs to judge a server.
 //!
 //! `bundle` makes the file: a run directory of its own, without what can be derived, packed. `names`
-//! finds the names that a run holds and `redaction` replaces them. `opening` unpacks.
+//! finds the names that a run holds and `redaction` replaces them; `stripping` takes away what may hold any.
+//! `opening` unpacks. `stopping` ends both at a signal, with nothing left behind.
 
 mod bundle;
 mod names;
 mod opening;
 mod redaction;
+mod salt;
+mod stopping;
+mod stripping;
 
 pub use opening::{is_bundle, unpack};
+
+use std::sync::Arc;
 
 use anyhow::Result;
 use seekscope_run::units::format_bytes;
@@ -20,7 +26,10 @@ use crate::doctor::{Asked, Target, examine};
 use crate::environment::Environment;
 use crate::output;
 use crate::progress::Progress;
+use crate::signals::Signals;
 use bundle::{Bundle, Packing};
+use salt::salt;
+use stopping::until_signal;
 
 /// Runs the command.
 pub async fn run(
@@ -29,44 +38,45 @@ pub async fn run(
     arguments: Vec<String>,
 ) -> Result<()> {
     let packing = Packing::of(&args.out)?;
+    let target = Target::of(&args.target)?;
+    let hashing = args.hash_names.then(|| salt(args.salt_file.as_deref()));
+    let bundle = Bundle {
+        out: args.out.clone(),
+        packing,
+        max_bytes: args.max_size,
+        salt: hashing.transpose()?,
+    };
     let progress = Progress::new(args.output.quiet);
-    match Target::of(&args.target)? {
+    match target {
         Target::Server(uri) => {
             let asked = Asked::new(uri, &args.examine, None)?;
+            // Before examining begins, whose own handler would swallow a signal at its very end.
+            let signals = Signals::catch();
             let (session, measured) = examine(&asked, environment, arguments, progress).await?;
             progress.say(format!("Run: {}", session.directory.path().display()));
             measured?;
-            collect(
-                args,
-                packing,
-                &session.directory,
-                session.document,
-                progress,
-            )
+            let run = (session.directory, session.document);
+            collect(args, bundle, run, signals, progress).await
         }
         Target::Recorded(path) => {
             let (directory, document) = RunDirectory::open(path)?;
-            collect(args, packing, &directory, document, progress)
+            let run = (Arc::new(directory), document);
+            collect(args, bundle, run, Signals::catch(), progress).await
         }
     }
 }
 
-fn collect(
+async fn collect(
     args: &CollectArgs,
-    packing: Packing,
-    directory: &RunDirectory,
-    document: RunDocument,
+    bundle: Bundle,
+    (directory, document): (Arc<RunDirectory>, RunDocument),
+    signals: Signals,
     progress: Progress,
 ) -> Result<()> {
-    let _step = progress.step("packing");
-    let bundle = Bundle {
-        out: &args.out,
-        packing,
-        max_bytes: args.max_size,
-        hash_names: args.hash_names,
-    };
-    let made = bundle.make(directory, document)?;
-    drop(_step);
+    let step = progress.step("packing");
+    let make = move |stop: &_| bundle.make(&directory, document, stop);
+    let made = until_signal(signals, make).await?;
+    drop(step);
     if args.output.json {
         return output::print_json(&json!({
             "schema": "seekscope/collect/1",

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use seekscope_run::{FileRecord, MemberRecord, RunDocument};
+use seekscope_run::{FileRecord, MemberRecord, Phase, RunDocument};
 
 /// Names that everybody's server has; hashing them would hide what is going on.
-const COMMON: [&str; 44] = [
+const COMMON: [&str; 46] = [
     "admin",
     "config",
     "local",
@@ -46,6 +46,8 @@ const COMMON: [&str; 44] = [
     "fs",
     "cgroup",
     "blkio",
+    "system.slice",
+    "mongod.service",
     "io",
     "doctor",
     "seekscope",
@@ -54,37 +56,71 @@ const COMMON: [&str; 44] = [
     "mongod.log",
 ];
 
+/// Files that every server on WiredTiger has, and the tables that they hold.
+const OF_THE_ENGINE: [&str; 17] = [
+    "WiredTiger",
+    "WiredTiger.wt",
+    "WiredTiger.turtle",
+    "WiredTiger.turtle.set",
+    "WiredTiger.basecfg",
+    "WiredTiger.lock",
+    "WiredTiger.backup",
+    "WiredTigerHS.wt",
+    "WiredTigerLAS.wt",
+    "_mdb_catalog",
+    "_mdb_catalog.wt",
+    "sizeStorer",
+    "sizeStorer.wt",
+    "mongod.lock",
+    "storage.bson",
+    "secantus_index_entries.wt",
+    "metrics.interim",
+];
+/// Beginnings of such names, which counters or dates end.
+const NUMBERED: [&str; 8] = [
+    "WiredTigerLog.",
+    "WiredTigerPreplog.",
+    "WiredTigerTmplog.",
+    "collection-",
+    "index-",
+    "inode ",
+    "secantus_documents_sh",
+    "metrics.",
+];
+/// What a key pattern says of a field.
+const KINDS_OF_KEYS: [&str; 6] = [
+    "text",
+    "hashed",
+    "2d",
+    "2dsphere",
+    "geoHaystack",
+    "columnstore",
+];
+/// Options of a connection string with names in them.
+const URI_NAMES: [&str; 3] = ["replicaSet", "authSource", "appName"];
+/// What stands around a name in a sentence or a setting.
+const MARKS: [char; 15] = [
+    ' ', '\n', '\t', ',', ';', '"', '\'', '`', '(', ')', '[', ']', '{', '}', '=',
+];
+
 /// See the module.
 pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     let mut names = Names::default();
-    let examination = document.examination.as_ref();
-    for member in examination.iter().flat_map(|e| &e.members) {
-        names.member(member);
-    }
-    if let Some(ftdc) = examination.and_then(|e| e.ftdc.as_ref()) {
-        names.path(&ftdc.folder);
-    }
-    let host = examination.and_then(|e| e.host.as_ref());
-    for limit in host.iter().flat_map(|host| &host.surroundings.io_limits) {
-        names.path(&limit.cgroup);
-    }
+    names.examination(document);
     if let Some(target) = &document.target {
         names.uri(&target.uri);
         target.dbpath.iter().for_each(|path| names.path(path));
     }
-    document
-        .arguments
-        .iter()
-        .for_each(|text| names.argument(text));
+    names.arguments(&document.arguments);
     if let Some(device) = &document.device {
         names.path(&device.path);
     }
     for phase in &document.phases {
-        phase.namespace.iter().for_each(|n| names.namespace(n));
+        names.phase(phase);
     }
     if let Some(layout) = &document.layout {
         names.path(&layout.path);
-        layout.named.iter().for_each(|n| names.namespace(n));
+        layout.named.iter().for_each(|n| names.joined(n));
         for file in &layout.files {
             names.path(&file.file);
             file.namespace.iter().for_each(|n| names.namespace(n));
@@ -94,6 +130,15 @@ pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     for file in files {
         names.path(&file.path);
         file.namespace.iter().for_each(|n| names.joined(n));
+    }
+    for limitation in &document.limitations {
+        let texts = [&limitation.what, &limitation.why, &limitation.remedy];
+        texts.into_iter().for_each(|text| names.sentence(text));
+        names.addresses(&limitation.why);
+    }
+    if let Some(reason) = &document.outcome_reason {
+        names.sentence(reason);
+        names.addresses(reason);
     }
     names.0
 }
@@ -105,8 +150,25 @@ impl Names {
     /// Numbers tell nothing of anybody.
     fn add(&mut self, name: &str) {
         let tells = name.chars().any(char::is_alphabetic);
-        if tells && !COMMON.contains(&name) && !is_of_the_engine(name) {
+        if tells && !COMMON.contains(&name) {
             self.0.insert(name.to_string());
+        }
+    }
+
+    fn examination(&mut self, document: &RunDocument) {
+        let Some(examination) = &document.examination else {
+            return;
+        };
+        examination.set.iter().for_each(|set| self.add(set));
+        for member in &examination.members {
+            self.member(member);
+        }
+        if let Some(ftdc) = &examination.ftdc {
+            self.path(&ftdc.folder);
+        }
+        let host = examination.host.iter();
+        for limit in host.flat_map(|host| &host.surroundings.io_limits) {
+            self.path(&limit.cgroup);
         }
     }
 
@@ -115,6 +177,10 @@ impl Names {
         member.shard.iter().for_each(|shard| self.add(shard));
         self.uri(&member.target.uri);
         member.target.dbpath.iter().for_each(|path| self.path(path));
+        if let Some(why) = &member.not_asked {
+            self.sentence(why);
+            self.addresses(why);
+        }
         for option in member.options.iter().chain(&member.parameters) {
             self.value(&option.name, &option.value);
         }
@@ -131,8 +197,21 @@ impl Names {
         }
     }
 
+    fn phase(&mut self, phase: &Phase) {
+        phase.namespace.iter().for_each(|n| self.namespace(n));
+        if let Some(build) = &phase.index_build {
+            self.add(&build.name);
+            self.fields(&build.keys);
+        }
+        let filters = phase.trace.iter().flat_map(|trace| &trace.filters);
+        filters.for_each(|filter| self.places(filter));
+    }
+
     /// The database, the collection, and the parts between its dots.
     fn namespace(&mut self, namespace: &str) {
+        if is_of_the_engine(namespace) {
+            return;
+        }
         let (database, collection) = namespace.split_once('.').unwrap_or((namespace, ""));
         self.add(database);
         self.add(collection);
@@ -141,8 +220,11 @@ impl Names {
 
     /// Of a file that several share: "a.x, a.y/index and 3 more".
     fn joined(&mut self, text: &str) {
-        let text = text.rsplit_once(" and ").map_or(text, |(names, _)| names);
-        for name in text.split(", ") {
+        let shortened = text.rsplit_once(" and ").filter(|(_, more)| {
+            let count = more.strip_suffix(" more");
+            count.is_some_and(|count| count.chars().all(|c| c.is_ascii_digit()))
+        });
+        for name in shortened.map_or(text, |(names, _)| names).split(", ") {
             match name.split_once('/') {
                 Some((namespace, index)) => {
                     self.namespace(namespace);
@@ -153,14 +235,19 @@ impl Names {
         }
     }
 
-    /// Of a key pattern in JSON or a plan such as `IXSCAN { a: 1 }`: what stands before a colon.
+    /// Of a key pattern in JSON or a plan such as `IXSCAN { a: 1 }`: what stands before a colon. A name
+    /// may have commas in it.
     fn fields(&mut self, text: &str) {
         let parts: Vec<&str> = text.split(':').collect();
         for before in parts.iter().take(parts.len().saturating_sub(1)) {
-            let name = before.rsplit(['{', ',']).next().unwrap_or(before);
-            let name = name.trim().trim_matches('"');
-            self.add(name);
-            name.split('.').for_each(|part| self.add(part));
+            let inside = before.rsplit('{').next().unwrap_or(before);
+            for name in inside.split(',') {
+                let name = name.trim().trim_matches('"');
+                if !KINDS_OF_KEYS.contains(&name) {
+                    self.add(name);
+                    name.split('.').for_each(|part| self.add(part));
+                }
+            }
         }
     }
 
@@ -174,9 +261,12 @@ impl Names {
             // A number tells whose it is, where it is an address.
             self.0.insert(host.to_string());
         }
-        self.add(host);
-        if let Some((first, _)) = host.split_once('.') {
-            self.add(first);
+        // Drivers show hosts in small letters.
+        for host in [host, &host.to_lowercase()] {
+            self.add(host);
+            if let Some((first, _)) = host.split_once('.') {
+                self.add(first);
+            }
         }
     }
 
@@ -189,64 +279,113 @@ impl Names {
         hosts.split(',').for_each(|host| self.host(host));
         let (database, options) = rest.split_once('?').unwrap_or((rest, ""));
         self.add(database);
-        for option in options.split('&') {
-            if let Some((_, value)) = option.split_once('=')
-                && option.starts_with("replicaSet=")
-            {
+        for (name, value) in options.split('&').filter_map(|o| o.split_once('=')) {
+            if URI_NAMES.contains(&name) {
                 self.add(value);
+            } else if value.contains('/') {
+                self.path(value);
             }
         }
     }
 
     /// Folders and files, but for those that every server has.
     fn path(&mut self, path: &str) {
-        for part in Path::new(path).components() {
+        let path = Path::new(path);
+        let file = path.file_name();
+        for part in path.components() {
             if let Component::Normal(name) = part {
-                self.add(&name.to_string_lossy());
+                let own = file == Some(name) && is_of_the_engine(&name.to_string_lossy());
+                if !own {
+                    self.add(&name.to_string_lossy());
+                }
             }
         }
     }
 
-    fn argument(&mut self, text: &str) {
-        if text.contains("://") {
-            self.uri(text);
-        } else if text.contains('/') {
-            self.path(text);
+    /// Paths among other words.
+    fn places(&mut self, text: &str) {
+        let words = text.split(MARKS).filter(|word| word.contains('/'));
+        words.for_each(|word| self.path(word));
+    }
+
+    /// Paths in a sentence, where a stroke stands between words, too. The kernel's own are everybody's.
+    fn sentence(&mut self, text: &str) {
+        for word in text.split(MARKS) {
+            let word = word.trim_end_matches(['.', ':']);
+            if word.contains("://") {
+                self.uri(word);
+            } else if word.starts_with('/')
+                && !["/proc", "/sys"].iter().any(|k| word.starts_with(k))
+            {
+                self.path(word);
+            }
+        }
+    }
+
+    /// `host:port` in the words of an error.
+    fn addresses(&mut self, text: &str) {
+        for word in text.split(MARKS) {
+            let word = word.trim_end_matches(['.', ':']);
+            let port = word.rsplit_once(':').map(|(_, port)| port);
+            if port.is_some_and(|p| !p.is_empty() && p.chars().all(|c| c.is_ascii_digit())) {
+                self.host(word);
+            }
+        }
+    }
+
+    /// What was typed: it may be said again elsewhere.
+    fn arguments(&mut self, arguments: &[String]) {
+        let mut option = "";
+        for text in arguments {
+            match text.split_once('=') {
+                Some((name, value)) if name.starts_with("--") => self.argument(name, value),
+                _ if text.starts_with('-') => {
+                    option = text;
+                    continue;
+                }
+                _ => self.argument(option, text),
+            }
+            option = "";
+        }
+    }
+
+    fn argument(&mut self, option: &str, value: &str) {
+        match option {
+            _ if value.contains("://") => self.uri(value),
+            "--collection" => self.namespace(value),
+            "--index" => self.fields(value),
+            "--out" | "--since" | "--dbpath" | "--disk-run" => self.path(value),
+            _ if value.contains('/') => self.path(value),
+            _ => {}
         }
     }
 
     /// Of a setting: what is no number and names a place, a host or a set.
     fn value(&mut self, name: &str, value: &str) {
         let name = name.to_ascii_lowercase();
-        if value.starts_with('/') {
-            self.path(value);
-        } else if name.ends_with("bindip") || name.ends_with("host") {
+        let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+        if ends(&["bindip", "host"]) {
             value.split(',').for_each(|host| self.host(host.trim()));
-        } else if ["replset", "replsetname", "clusterrole", "configdb"]
-            .iter()
-            .any(|end| name.ends_with(end))
-        {
+        } else if ends(&["replset", "replsetname", "clusterrole", "configdb"]) {
             let (set, hosts) = value.split_once('/').unwrap_or((value, ""));
             self.add(set);
             hosts.split(',').for_each(|host| self.host(host));
+        } else if ends(&["path"]) || value.starts_with('/') {
+            self.path(value);
+        } else {
+            self.places(value);
         }
     }
 }
 
-/// Files of WiredTiger and of the servers on it, whose names come from counters.
+/// A name that every server's files have, and nothing but that.
 fn is_of_the_engine(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or(name);
-    let numbered = |prefix: &str| {
-        let rest = stem.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '-'))
-    };
-    name.starts_with("WiredTiger")
-        || name.starts_with("secantus_")
-        || name.starts_with("metrics.")
-        || ["_mdb_catalog", "sizeStorer", "mongod", "storage"].contains(&stem)
-        || numbered("collection-")
-        || numbered("index-")
-        || numbered("inode ")
+    let counts = |c: char| c.is_ascii_digit() || "-.:TZ".contains(c);
+    let is_numbered = NUMBERED.iter().any(|beginning| {
+        let rest = name.strip_prefix(beginning);
+        rest.is_some_and(|rest| rest.trim_end_matches(".wt").chars().all(counts))
+    });
+    is_numbered || OF_THE_ENGINE.contains(&name)
 }
 
 #[cfg(test)]
@@ -290,6 +429,117 @@ mod tests {
                 "rs-acme",
                 "shop",
             ]
+        );
+    }
+
+    fn found(collect: impl Fn(&mut Names)) -> Vec<String> {
+        let mut names = Names::default();
+        collect(&mut names);
+        names.0.into_iter().collect()
+    }
+
+    #[test]
+    fn what_is_called_like_a_file_of_the_engine_is_not_spared() {
+        assert_eq!(
+            found(|names| names.host("mongod.acme.com:27017")),
+            ["mongod.acme.com"]
+        );
+        assert_eq!(
+            found(|names| names.host("storage.acme.com")),
+            ["storage", "storage.acme.com"]
+        );
+        let path = "/srv/mongod.acme-prod/WiredTiger.wt";
+        assert_eq!(found(|names| names.path(path)), ["mongod.acme-prod"]);
+        for name in [
+            "/mongod.acme-prod",
+            "/storage.acme",
+            "/WiredTigerAcme",
+            "/metrics.acme",
+            "/collection-7.acme",
+            "/secantus_acme.wt",
+        ] {
+            assert_eq!(found(|names| names.path(name)), [&name[1..]]);
+        }
+        for own in [
+            "/data/WiredTigerLog.0000000012",
+            "/data/metrics.2026-09-01T10-00-00Z-00000",
+            "/data/_mdb_catalog.wt",
+            "inode 12",
+        ] {
+            assert_eq!(found(|names| names.path(own)), [""; 0], "{own}");
+        }
+        assert_eq!(found(|names| names.namespace("_mdb_catalog")), [""; 0]);
+    }
+
+    #[test]
+    fn options_of_connection_strings_name_sets_users_and_files() {
+        let uri = "mongodb://h/?authSource=acme&tlsCAFile=/etc/tls/corp.pem&appName=till&w=1";
+        assert_eq!(
+            found(|names| names.uri(uri)),
+            ["acme", "corp.pem", "h", "till", "tls"]
+        );
+        assert_eq!(
+            found(|names| names.uri("mongodb://DB1/")),
+            ["DB1", "db1"],
+            "as a driver shows it"
+        );
+    }
+
+    #[test]
+    fn what_was_typed_is_found_by_its_option() {
+        let typed = [
+            "doctor",
+            "--collection",
+            "a.b1",
+            "--collection=c",
+            "--index",
+            r#"{"ssn":1}"#,
+            "--out",
+            "acme",
+            "--since",
+            "acme-before",
+            "--for",
+            "60s",
+        ];
+        assert_eq!(
+            found(|names| names.arguments(&typed.map(String::from))),
+            ["a", "acme", "acme-before", "b1", "c", "ssn"]
+        );
+    }
+
+    #[test]
+    fn names_with_marks_of_ours_in_them_are_found() {
+        assert_eq!(
+            found(|names| names.joined("shop.black and white")),
+            ["black and white", "shop"]
+        );
+        assert_eq!(
+            found(|names| names.fields("IXSCAN { x1,y1: 1, z1: -1 }, IXSCAN { q1: \"text\" }")),
+            ["q1", "x1", "y1", "z1"]
+        );
+    }
+
+    #[test]
+    fn errors_settings_and_filters_name_places() {
+        let error =
+            "cannot read /srv/acme/x.wt: dns error of db9.acme.com:27018, see /proc/12/maps";
+        let names = found(|names| {
+            names.sentence(error);
+            names.addresses(error);
+        });
+        assert_eq!(names, ["acme", "db9", "db9.acme.com", "x.wt"]);
+        let extension = "eviction=(threads_min=4),extensions=[/opt/acme/x.so]";
+        assert_eq!(
+            found(|names| names.value("wiredTigerEngineRuntimeConfig", extension)),
+            ["acme", "x.so"]
+        );
+        assert_eq!(
+            found(|names| names.value("storage.dbPath", "acme")),
+            ["acme"]
+        );
+        assert_eq!(
+            found(|names| names.places("only files at or below acme/db1, /srv/b1")),
+            ["acme", "b1", "db1"]
         );
     }
 }

@@ -1,14 +1,18 @@
 //! Unpacking a bundle that somebody sent: hostile until checked.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use flate2::read::GzDecoder;
 use zstd::stream::read::Decoder;
 
+use super::stopping::{go_on, until_signal};
 use crate::exit::Usage;
+use crate::signals::Signals;
+use crate::trace::disk_is_full;
 
 /// What a bundle may hold; nothing else is unpacked.
 const FILES: [&str; 6] = [
@@ -19,10 +23,12 @@ const FILES: [&str; 6] = [
     "server.parquet",
     "layout.parquet",
 ];
-/// A file that unpacks to more is none of ours.
-const FILE_BYTES_MAX: u64 = 16 << 30;
+/// What unpacks to more is none of ours.
+const TOTAL_BYTES_MAX: u64 = 16 << 30;
 /// The document is read into memory.
 const DOCUMENT_BYTES_MAX: u64 = 256 << 20;
+/// Between looks at the room that is left on the disk.
+const STRETCH_BYTES: u64 = 64 << 20;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -39,49 +45,213 @@ fn first_bytes(path: &Path) -> io::Result<[u8; 4]> {
     Ok(bytes)
 }
 
-/// Unpacks a bundle into a folder that it makes.
-pub fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
-    let at = || format!("while unpacking {}", bundle.display());
-    let file = File::open(bundle).with_context(at)?;
-    if folder.exists() && std::fs::read_dir(folder).with_context(at)?.next().is_some() {
-        return Err(Usage(format!("{} is not empty", folder.display())).into());
-    }
-    std::fs::create_dir_all(folder).with_context(at)?;
-    match first_bytes(bundle).with_context(at)? {
-        ZSTD_MAGIC => unpack_tar(Decoder::new(file).with_context(at)?, folder),
-        _ => unpack_tar(GzDecoder::new(file), folder),
-    }
-    .with_context(at)
+/// Unpacks a bundle into a folder that it makes. The folder is there once all of it is unpacked; a bundle
+/// that is refused or interrupted leaves nothing.
+pub async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
+    let (bundle, folder) = (bundle.to_path_buf(), folder.to_path_buf());
+    until_signal(Signals::catch(), move |stop| {
+        unpack_until(&bundle, &folder, TOTAL_BYTES_MAX, stop)
+            .with_context(|| format!("while unpacking {}", bundle.display()))
+    })
+    .await
 }
 
-fn unpack_tar(packed: impl Read, folder: &Path) -> Result<()> {
-    let mut has_document = false;
-    for entry in tar::Archive::new(packed).entries()? {
+fn unpack_until(bundle: &Path, folder: &Path, most: u64, stop: &AtomicBool) -> Result<()> {
+    let exists = folder.exists();
+    if exists && fs::read_dir(folder)?.next().is_some() {
+        return Err(Usage(format!("{} is not empty", folder.display())).into());
+    }
+    // On the folder's own filesystem: it may be one that is mounted there.
+    let beside = match folder.parent() {
+        _ if exists => folder,
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(beside)?;
+    let work = tempfile::tempdir_in(beside)?;
+    // With the rights of any other run, which a temporary folder does not have.
+    let unpacked = work.path().join("run");
+    fs::create_dir(&unpacked)?;
+    let file = File::open(bundle)?;
+    match first_bytes(bundle)? {
+        ZSTD_MAGIC => unpack_tar(Decoder::new(file)?, &unpacked, most, stop)?,
+        _ => unpack_tar(GzDecoder::new(file), &unpacked, most, stop)?,
+    }
+    if !exists {
+        return Ok(fs::rename(&unpacked, folder)?);
+    }
+    let (document, others): (Vec<&str>, Vec<&str>) =
+        FILES.iter().partition(|name| **name == "run.json");
+    // Without its document it is no run yet.
+    for name in others.into_iter().chain(document) {
+        let from = unpacked.join(name);
+        if from.exists() {
+            fs::rename(from, folder.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn unpack_tar(packed: impl Read, folder: &Path, most: u64, stop: &AtomicBool) -> Result<()> {
+    let mut archive = tar::Archive::new(packed.take(most));
+    let unpacked = unpack_entries(&mut archive, folder, stop);
+    match archive.into_inner().limit() {
+        0 => Err(Usage(format!("it unpacks to more than {most} bytes")).into()),
+        _ => unpacked,
+    }
+}
+
+fn unpack_entries(
+    archive: &mut tar::Archive<impl Read>,
+    folder: &Path,
+    stop: &AtomicBool,
+) -> Result<()> {
+    // Raw: long names and other extensions would be read into memory however large they are. Ours need
+    // none, and are refused as what they are.
+    for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let path = entry.path()?.into_owned();
         let name = FILES.iter().find(|name| path.as_path() == Path::new(name));
         let (Some(name), true) = (name, entry.header().entry_type().is_file()) else {
-            return Err(Usage(format!(
-                "it holds {path:?}: it is no bundle of `seekscope collect`"
-            ))
-            .into());
+            return Err(no_bundle(&format!("it holds {path:?}")));
         };
-        let most = match *name {
-            "run.json" => DOCUMENT_BYTES_MAX,
-            _ => FILE_BYTES_MAX,
-        };
-        if entry.size() > most {
+        if *name == "run.json" && entry.size() > DOCUMENT_BYTES_MAX {
             return Err(Usage(format!("{name} in it is too large")).into());
         }
-        has_document |= *name == "run.json";
-        // Twice the same name would overwrite.
-        let mut file = File::create_new(folder.join(name))?;
-        io::copy(&mut (&mut entry).take(most), &mut file)?;
-    }
-    match has_document {
-        true => Ok(()),
-        false => {
-            Err(Usage("it holds no run.json: it is no bundle of `seekscope collect`".into()).into())
+        let to = folder.join(name);
+        // Of each name one, and so no more of them than there are names.
+        if to.exists() {
+            return Err(no_bundle(&format!("it holds two of {name}")));
         }
+        write_out(&mut entry, &to, stop)?;
+    }
+    match folder.join("run.json").exists() {
+        true => Ok(()),
+        false => Err(no_bundle("it holds no run.json")),
+    }
+}
+
+fn no_bundle(why: &str) -> anyhow::Error {
+    Usage(format!("{why}: it is no bundle of `seekscope collect`")).into()
+}
+
+fn write_out(entry: &mut impl Read, to: &Path, stop: &AtomicBool) -> Result<()> {
+    let mut file = File::create_new(to)?;
+    go_on(stop)?;
+    while io::copy(&mut entry.by_ref().take(STRETCH_BYTES), &mut file)? == STRETCH_BYTES {
+        go_on(stop)?;
+        if disk_is_full(to.parent().unwrap_or(to)).is_some() {
+            let why = "the disk is nearly full; name a folder on another one with --out";
+            return Err(Usage(why.into()).into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn header(name: &str, bytes: u64) -> tar::Header {
+        let mut header = tar::Header::new_gnu();
+        header.set_path(name).unwrap();
+        header.set_size(bytes);
+        header.set_mode(0o644);
+        header.set_cksum();
+        header
+    }
+
+    /// A bundle in `folder` with these files.
+    fn bundle(folder: &Path, files: &[(&str, &[u8])]) -> PathBuf {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (name, bytes) in files {
+            tar.append(&header(name, bytes.len() as u64), *bytes)
+                .unwrap();
+        }
+        pack(folder, &tar.into_inner().unwrap())
+    }
+
+    fn pack(folder: &Path, tar: &[u8]) -> PathBuf {
+        let path = folder.join("b.tar.zst");
+        fs::write(&path, zstd::encode_all(tar, 1).unwrap()).unwrap();
+        path
+    }
+
+    const MOST: u64 = 1 << 20;
+    static GO_ON: AtomicBool = AtomicBool::new(false);
+
+    fn is_alone(folder: &Path, bundle: &Path) -> bool {
+        let names: Vec<PathBuf> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        names == [bundle]
+    }
+
+    #[test]
+    fn it_is_there_when_all_of_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = bundle(folder.path(), &[("run.json", b"{}"), ("io.parquet", b"x")]);
+        let (new, empty) = (folder.path().join("a/new"), folder.path().join("empty"));
+        fs::create_dir(&empty).unwrap();
+        for out in [new, empty] {
+            unpack_until(&bundle, &out, MOST, &GO_ON).unwrap();
+            assert_eq!(fs::read(out.join("io.parquet")).unwrap(), b"x");
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 2);
+            assert!(unpack_until(&bundle, &out, MOST, &GO_ON).is_err());
+        }
+        assert_eq!(fs::read_dir(folder.path().join("a")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_refused_or_interrupted_leaves_nothing() {
+        let large = vec![0; 2 << 20];
+        let refused: [&[(&str, &[u8])]; 4] = [
+            &[("run.json", b"{}"), ("other", b"x")],
+            &[("run.json", b"{}"), ("run.json", b"{}")],
+            &[("io.parquet", b"x")],
+            &[("run.json", b"{}"), ("io.parquet", &large)],
+        ];
+        for files in refused {
+            let folder = tempfile::tempdir().unwrap();
+            let bundle = bundle(folder.path(), files);
+            let out = folder.path().join("out");
+            let error = unpack_until(&bundle, &out, MOST, &GO_ON).unwrap_err();
+            assert!(error.is::<Usage>(), "{error}");
+            assert!(is_alone(folder.path(), &bundle));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = bundle(folder.path(), &[("run.json", b"{}")]);
+        let out = folder.path().join("out");
+        let stop = AtomicBool::new(true);
+        assert!(unpack_until(&bundle, &out, MOST, &stop).is_err());
+        assert!(is_alone(folder.path(), &bundle));
+    }
+
+    #[test]
+    fn a_torn_bundle_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = bundle(folder.path(), &[("run.json", &[b' '; 9_000])]);
+        let bytes = fs::read(&bundle).unwrap();
+        fs::write(&bundle, &bytes[..bytes.len() / 2]).unwrap();
+        let out = folder.path().join("out");
+        assert!(unpack_until(&bundle, &out, MOST, &GO_ON).is_err());
+        assert!(is_alone(folder.path(), &bundle));
+    }
+
+    #[test]
+    fn a_long_name_is_refused_unread() {
+        let folder = tempfile::tempdir().unwrap();
+        // Says that it is longer than any memory, and is not.
+        let mut long = header("././@LongLink", 1 << 50);
+        long.set_entry_type(tar::EntryType::GNULongName);
+        long.set_cksum();
+        let bundle = pack(folder.path(), long.as_bytes());
+        let out = folder.path().join("out");
+        let error = unpack_until(&bundle, &out, MOST, &GO_ON).unwrap_err();
+        assert!(error.is::<Usage>(), "{error}");
+        assert!(error.to_string().contains("LongLink"), "{error}");
     }
 }

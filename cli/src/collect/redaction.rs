@@ -1,17 +1,15 @@
 //! Names replaced by salted hashes, the same name by the same hash everywhere in a bundle.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use seekscope_run::{CounterSample, FileRecord, RunDocument};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::names::names;
+use super::stripping::without_uri_options;
 
-const SALT_BYTES: usize = 16;
 /// Of each hash: enough that no two of a run's names meet.
 const HASH_BYTES: usize = 5;
 /// Parts of the document that hold names. Everything else is numbers and words of ours.
@@ -48,23 +46,18 @@ const SETTINGS: [&str; 2] = ["options", "parameters"];
 
 /// See the module.
 pub struct Redaction {
-    /// Name → hash, the longest name first.
-    hashes: Vec<(String, String)>,
+    /// Name → hash, the longest name first. `None`: names stay.
+    hashes: Option<Vec<(String, String)>>,
 }
 
 impl Redaction {
     /// Leaves everything as it is.
     pub fn none() -> Self {
-        Self { hashes: Vec::new() }
+        Self { hashes: None }
     }
 
-    /// For the names of a run. The salt is drawn anew for each bundle and kept nowhere: names cannot be
-    /// guessed and tried.
-    pub fn hashing(document: &RunDocument, files: &[FileRecord]) -> Result<Self> {
-        let mut salt = [0; SALT_BYTES];
-        File::open("/dev/urandom")
-            .and_then(|mut file| file.read_exact(&mut salt))
-            .context("cannot draw a salt from /dev/urandom")?;
+    /// For the names of a run.
+    pub fn hashing(document: &RunDocument, files: &[FileRecord], salt: &[u8]) -> Self {
         let hash = |name: String| {
             let hash = Sha256::new()
                 .chain_update(salt)
@@ -81,17 +74,22 @@ impl Redaction {
             names(document, files).into_iter().map(hash).collect();
         let mut hashes: Vec<(String, String)> = hashes.into_iter().collect();
         hashes.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        Ok(Self { hashes })
+        Self {
+            hashes: Some(hashes),
+        }
     }
 
     /// Replaces names wherever they stand as words of their own.
     fn text(&self, text: &str) -> String {
+        let Some(hashes) = &self.hashes else {
+            return text.to_string();
+        };
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
         let mut after_word = false;
         while let Some(first) = rest.chars().next() {
             let found = (!after_word)
-                .then(|| self.hashes.iter().find(|(name, _)| begins(rest, name)))
+                .then(|| hashes.iter().find(|(name, _)| begins(rest, name)))
                 .flatten();
             if let Some((name, hash)) = found {
                 out.push_str(hash);
@@ -108,11 +106,8 @@ impl Redaction {
 
     /// The document, where anything is replaced at all.
     pub fn document(&self, document: &mut RunDocument) -> Result<()> {
-        if self.hashes.is_empty() {
+        if self.hashes.is_none() {
             return Ok(());
-        }
-        if let Some(examination) = &mut document.examination {
-            examination.redacted = true;
         }
         let mut value = serde_json::to_value(&*document)?;
         for part in PARTS {
@@ -126,7 +121,7 @@ impl Redaction {
 
     fn value(&self, value: &mut Value, is_setting: bool) {
         match value {
-            Value::String(text) => *text = self.text(text),
+            Value::String(text) => *text = self.text(&without_uri_options(text)),
             Value::Array(values) => values.iter_mut().for_each(|v| self.value(v, is_setting)),
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -176,7 +171,9 @@ mod tests {
             .map(|(name, hash)| (name.to_string(), hash.to_string()))
             .collect();
         hashes.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        Redaction { hashes }
+        Redaction {
+            hashes: Some(hashes),
+        }
     }
 
     #[test]
@@ -199,6 +196,23 @@ mod tests {
         ] {
             assert_eq!(redaction.text(text), expected);
         }
+    }
+
+    /// A set that only `hello` names, in a limitation and nowhere else.
+    #[test]
+    fn the_set_is_hashed_where_only_a_limitation_tells_it() {
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        document.examination.get_or_insert_default().set = Some("rs-acme".into());
+        document.limitations.push(seekscope_run::Limitation {
+            what: "no trace".into(),
+            why: "it is the primary of rs-acme, which 2 others replicate from".into(),
+            remedy: "see `seekscope doctor mongodb://localhost/?appName=acme`".into(),
+        });
+        let redaction = Redaction::hashing(&document, &[], b"salt");
+        redaction.document(&mut document).unwrap();
+        let text = serde_json::to_string(&document).unwrap();
+        assert!(!text.contains("acme"), "{text}");
+        assert!(text.contains("it is the primary of x"), "{text}");
     }
 
     #[test]

@@ -78,6 +78,6 @@ pub async fn run(
             index_builds::run(args, environment, arguments).await
         }
         Some(Target::Server(uri)) => examine::run(args, uri, environment, arguments).await,
-        Some(Target::Recorded(path)) => recorded::run(args, path, arguments),
+        Some(Target::Recorded(path)) => recorded::run(args, path, arguments).await,
     }
 }

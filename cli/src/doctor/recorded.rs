@@ -16,10 +16,10 @@ use crate::progress::Progress;
 use crate::session::{Session, measured_nothing, run_folder};
 
 /// Runs the command.
-pub fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()> {
+pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()> {
     let judgement = Judgement::new(&args.judge)?;
     let progress = Progress::new(args.output.quiet);
-    let mut session = open(path, arguments, args.out.as_deref())?;
+    let mut session = open(path, arguments, args.out.as_deref()).await?;
     if session.document.phases.is_empty() {
         return Err(measured_nothing(path, &session.document).into());
     }
@@ -33,10 +33,10 @@ pub fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Result<()>
 }
 
 /// A run as it is, or one made of what was named.
-fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
+async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result<Session> {
     if is_bundle(path) {
         let folder = run_folder("doctor", out);
-        unpack(path, &folder)?;
+        unpack(path, &folder).await?;
         let (directory, document) = RunDirectory::open(&folder)?;
         return Ok(Session::reopen(directory, document));
     }

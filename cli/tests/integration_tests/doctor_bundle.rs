@@ -85,8 +85,25 @@ fn names_are_hashed_everywhere_and_conclusions_stay() {
     );
     assert!(!again.to_string().contains("orders"));
     assert!(bench.path("opened/report.html").exists());
+    comparable(&bench);
     too_large(&bench);
     refused(&bench);
+}
+
+/// With the same salt the same names have the same hashes; without one they have others each time.
+fn comparable(bench: &Bench) {
+    let collected = |name: &str, more: &[&str]| {
+        let args = ["collect", "run", "--hash-names", "--out", name];
+        json(&mut bench.seekscope(&[&args[..], more].concat()));
+        contents(bench, name)
+    };
+    let kept = ["--salt-file", "salt"];
+    let (first, second) = (
+        collected("first.tar.gz", &kept),
+        collected("second.tar.gz", &kept),
+    );
+    assert_eq!(first, second);
+    assert_ne!(first, collected("third.tar.gz", &[]));
 }
 
 fn around(text: &str, name: &str) -> String {
@@ -163,6 +180,7 @@ fn refused(bench: &Bench) {
             .output()
             .unwrap();
         assert_fails(&output, 2, &["no bundle"]);
+        assert!(!Path::new(&bench.path(&out)).exists(), "nothing is left");
     }
     assert!(!Path::new(&bench.path("run.json")).exists());
 }

@@ -8,7 +8,8 @@ use super::RunDirectory;
 use crate::io_spool::{SpoolReader, SpoolWriter};
 use crate::lines::{JsonLinesWriter, read_json_lines};
 use crate::parquet_file::{
-    IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, read_threads, write_files, write_threads,
+    IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, read_io_while, read_threads, write_files,
+    write_threads,
 };
 use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
 
@@ -128,6 +129,15 @@ impl RunDirectory {
             return Ok(());
         }
         read_io(&path, |events| events.iter().for_each(&mut each)).map_err(RunError::damaged(&path))
+    }
+
+    /// As [`Self::for_each_event`], many at a time, until `each` wants no more.
+    pub fn for_events_while(&self, each: impl FnMut(&[IoEvent]) -> bool) -> Result<(), RunError> {
+        let path = self.path.join(IO);
+        if !path.exists() {
+            return Ok(());
+        }
+        read_io_while(&path, each).map_err(RunError::damaged(&path))
     }
 }
 

@@ -110,11 +110,23 @@ impl IoParquetWriter {
 /// Passes the events of `io.parquet` on, many at a time, in the order of the rows. Rows with an
 /// operation that this build does not know are skipped.
 pub(crate) fn read_io(path: &Path, mut each: impl FnMut(&[IoEvent])) -> Result<()> {
+    read_io_while(path, |events| {
+        each(events);
+        true
+    })
+}
+
+/// As [`read_io`], until `each` wants no more.
+pub(crate) fn read_io_while(path: &Path, mut each: impl FnMut(&[IoEvent]) -> bool) -> Result<()> {
     let mut events = Vec::with_capacity(BATCH);
+    let mut more = true;
     for_each_group(path, |columns| {
+        if !more {
+            return Ok(());
+        }
         let mut group = EventColumns::of(columns)?;
         let mut rows = columns.rows;
-        while rows > 0 {
+        while more && rows > 0 {
             events.clear();
             events.resize(rows.min(BATCH), BLANK);
             group.fill(&mut events)?;
@@ -123,7 +135,7 @@ pub(crate) fn read_io(path: &Path, mut each: impl FnMut(&[IoEvent])) -> Result<(
                 let mut known = group.ops.iter().map(Option::is_some);
                 events.retain(|_| known.next().unwrap_or(false));
             }
-            each(&events);
+            more = each(&events);
         }
         Ok(())
     })
@@ -303,6 +315,13 @@ mod tests {
         }
         writer.finish().unwrap();
         assert!(read(&path) == events);
+        let mut batches = 0;
+        read_io_while(&path, |_| {
+            batches += 1;
+            batches < 2
+        })
+        .unwrap();
+        assert_eq!(batches, 2, "it ends when no more is wanted");
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod write;
 pub(crate) use counters::{read_counters, write_counters};
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
-pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io};
+pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io, read_io_while};
 pub use joined::JoinedParquetWriter;
 pub(crate) use layout::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
 pub(crate) use threads::{read_threads, write_threads};

@@ -35,6 +35,8 @@ impl Subject {
         let proc_fs = ProcFs::host();
         let server = choose_member(asked.uri, &proc_fs).await?;
         let standing = standing(session, &server).await;
+        let examination = session.document.examination.get_or_insert_default();
+        examination.set.clone_from(&standing.set);
         drop(step);
         let mut facts = server.facts(&proc_fs).await;
         if let Some(pid) = asked.args.pid {

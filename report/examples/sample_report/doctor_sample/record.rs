@@ -27,6 +27,7 @@ pub(super) fn record(name: &Naming<'_>) -> ExaminationRecord {
     ExaminationRecord {
         asked_ns: DURATION_NS,
         deployment: Deployment::ReplicaSet,
+        set: None,
         members: vec![MemberRecord {
             name: name("db2.example:27017", 2),
             state: MemberState::Secondary,
