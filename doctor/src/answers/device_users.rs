@@ -146,7 +146,7 @@ fn requests(user: &FileUse, file: &FileTrace) -> f64 {
 }
 
 fn counted(evidence: &Evidence<'_>) -> Option<Vec<DeviceUser>> {
-    let seconds = evidence.observed_s()?;
+    let seconds = evidence.counted_s()?;
     let waiting = evidence.read_waiting()?;
     let collections = &evidence.examined()?.collections;
     let read = |c: &CollectionFacts| c.read_into_cache_bytes.unwrap_or(0);

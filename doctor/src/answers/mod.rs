@@ -11,7 +11,9 @@ mod members;
 mod memory;
 mod space;
 
-pub(crate) use checkpoints::{CACHE_BYTES_MAX, DIRTY_BYTES, split_by_checkpoints};
+pub(crate) use checkpoints::{
+    CACHE_BYTES_MAX, DIRTY_BYTES, extra_in_checkpoints, sides_of_checkpoints, split_by_checkpoints,
+};
 pub use checkpoints::{CheckpointAnswer, DirtyLimit};
 pub use device_load::DeviceLoad;
 pub(crate) use device_load::{Ceiling, ceiling_reached};

@@ -13,6 +13,11 @@ use seekscope_run::{
     RunDocument,
 };
 
+/// The source of the examined server's own counters.
+const COUNTERS: &str = "serverStatus";
+/// At the end of a phase that was not ended early, a sample or two may still come, ns.
+const OUTLAST_NS: u64 = 5_000_000_000;
+
 /// See the module. What was not measured is `None` or empty, and detectors that need it stay silent.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
@@ -62,8 +67,54 @@ impl<'a> Evidence<'a> {
         (ns > 0).then(|| ns as f64 / 1e9)
     }
 
+    /// The stretch of time that the server's counters cover, s; more than [`Self::observed_s`] where tracing
+    /// was ended early, which ends the phase: counters go on. Without counters it is the same.
+    pub fn counted_s(&self) -> Option<f64> {
+        let series = self.counters.beginning(COUNTERS, "");
+        let longest = series
+            .map(|(_, series)| series.span_s())
+            .max_by(f64::total_cmp);
+        longest.filter(|s| *s > 0.0).or_else(|| self.observed_s())
+    }
+
+    /// Was tracing ended early, and the counters sampled on?
+    pub(crate) fn counters_outlast_trace(&self) -> bool {
+        let ends = self.counters.beginning(COUNTERS, "");
+        let ends = ends.filter_map(|(_, series)| series.points.last());
+        let last_ns = ends.map(|(t_ns, _)| *t_ns).max();
+        let phase = self.document.phases.first();
+        phase
+            .zip(last_ns)
+            .is_some_and(|(phase, last_ns)| last_ns > phase.ended_ns.saturating_add(OUTLAST_NS))
+    }
+
     /// The connection string for commands that are suggested, without credentials.
     pub fn uri(&self) -> &'a str {
         self.document.target.as_ref().map_or("URI", |t| &t.uri)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::{Recording, START_NS};
+
+    #[test]
+    fn counters_go_on_when_tracing_ends_early() {
+        let mut recording = Recording::new();
+        let look = |recording: &Recording| {
+            recording.examine(|evidence, _| {
+                (
+                    evidence.observed_s(),
+                    evidence.counted_s(),
+                    evidence.counters_outlast_trace(),
+                )
+            })
+        };
+        recording.document.phases[0].ended_ns = START_NS + 8_000_000_000;
+        assert_eq!(look(&recording), (Some(8.0), Some(8.0), false));
+        recording.rising("opcounters.query", 1.0);
+        assert_eq!(look(&recording), (Some(8.0), Some(60.0), true));
+        recording.document.phases[0].ended_ns = START_NS + 59_000_000_000;
+        assert_eq!(look(&recording), (Some(59.0), Some(60.0), false));
     }
 }

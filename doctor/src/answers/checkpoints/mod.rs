@@ -1,19 +1,27 @@
 //! What checkpoints cost, and which dirty limit would bound them on this disk.
 //!
 //! From the trace, where a checkpoint is what its threads wrote and synced; else from the server's
-//! counters, which tell when the number of checkpoints rose and how long the last one took.
+//! counters, which tell when one had ended and how long it took.
 
 mod counted;
 mod dirty_limit;
+
+use std::ops::RangeInclusive;
 
 use seekscope_pattern::Checkpoint;
 use seekscope_stats::{Quantiles, median};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
-pub(crate) use counted::split as split_by_checkpoints;
+pub(crate) use counted::{
+    extra_per_s as extra_in_checkpoints, sides as sides_of_checkpoints,
+    split as split_by_checkpoints,
+};
 pub use dirty_limit::DirtyLimit;
 pub(crate) use dirty_limit::{CACHE_BYTES_MAX, DIRTY_BYTES};
+
+const OF_TRACE: &str = "trace";
+const OF_COUNTERS: &str = "serverStatus";
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -42,6 +50,24 @@ impl CheckpointAnswer {
         self.checkpoints.iter().map(seconds).sum()
     }
 
+    /// The time in which checkpoints would have been seen, s.
+    pub(crate) fn covered_s(&self, evidence: &Evidence<'_>) -> Option<f64> {
+        if self.source == OF_TRACE {
+            evidence.observed_s()
+        } else {
+            evidence.counted_s()
+        }
+    }
+
+    /// … CLOCK_MONOTONIC ns.
+    fn covered_ns(&self, evidence: &Evidence<'_>) -> RangeInclusive<u64> {
+        let phase = evidence.document.phases.first();
+        match phase.filter(|_| self.source == OF_TRACE) {
+            Some(phase) => phase.started_ns..=phase.ended_ns,
+            None => 0..=u64::MAX,
+        }
+    }
+
     /// Did one run at that moment (CLOCK_MONOTONIC ns)?
     pub(crate) fn runs_at(&self, t_ns: u64) -> bool {
         let at = self.checkpoints.partition_point(|c| c.ended_ns < t_ns);
@@ -60,10 +86,14 @@ pub(super) fn checkpoints(evidence: &Evidence<'_>) -> Option<CheckpointAnswer> {
     let traced = evidence
         .device_use
         .filter(|found| !found.checkpoints.is_empty());
-    let (checkpoints, source) = match traced {
-        Some(found) => (found.checkpoints.clone(), "trace"),
-        None => (counted::checkpoints(evidence)?, "serverStatus"),
-    };
+    let of_trace = traced.map(|found| (found.checkpoints.clone(), OF_TRACE));
+    let of_counters = || Some((counted::checkpoints(evidence)?, OF_COUNTERS));
+    // A trace that was ended early did not see those that came later.
+    let (checkpoints, source) = if evidence.counters_outlast_trace() {
+        of_counters().or(of_trace)
+    } else {
+        of_trace.or_else(of_counters)
+    }?;
     let lengths: Vec<f64> = checkpoints.iter().map(seconds).collect();
     let mut answer = CheckpointAnswer {
         source: source.into(),

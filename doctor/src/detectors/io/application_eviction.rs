@@ -6,8 +6,9 @@
 use seekscope_run::Finding;
 use seekscope_run::units::format_count;
 
-use super::{Detector, checkpoint, engine_option, saved_per_hour};
-use crate::answers::split_by_checkpoints;
+use super::{Detector, cache_too_small, checkpoint, engine_option, saved_per_hour};
+use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
+use crate::evidence::Series;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent, whole};
 use crate::{Answers, Evidence};
@@ -17,44 +18,65 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// µs; the name since WiredTiger 2.9, and what older and newer releases count.
+/// µs; before and since WiredTiger 11.3.
 pub(super) const EVICTING_US: [&str; 2] = [
     "wiredTiger.thread-yield.application thread time evicting (usecs)",
     "wiredTiger.cache.application thread time evicting (usecs)",
 ];
-const PAGES: [&str; 2] = [
+pub(in crate::detectors) const PAGES: [&str; 3] = [
     "wiredTiger.cache.pages evicted by application threads",
     "wiredTiger.cache.eviction - pages evicted by application threads",
+    "wiredTiger.cache.page evict attempts by application threads",
 ];
 /// Pages; fewer are a moment's bad luck.
 const PAGES_MIN: f64 = 100.0;
+/// µs that operations waited for room in the cache, their own evicting included
+/// (`__wt_cache_eviction_worker`).
+pub(super) const WAITING_US: [&str; 2] = [
+    "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
+    "wiredTiger.cache.application thread time waiting for cache (usecs)",
+];
+/// Share of the cache: with less of it dirty on average, room is made by dropping pages, for others to
+/// be read.
+const CLEAN_SHARE: f64 = 0.05;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
 }
 
+/// Time that application threads spent evicting, s per s.
+pub(super) fn evicting_s_per_s(evidence: &Evidence<'_>) -> Option<f64> {
+    Some(evidence.status_rate(&EVICTING_US)? / 1e6)
+}
+
+/// Do they make room for what they read? Then the cache is too small, and more threads would only drop
+/// sooner what is read again.
+pub(super) fn is_for_reads(evidence: &Evidence<'_>, answers: &Answers) -> bool {
+    let dirty = evidence.status(&[DIRTY_BYTES]).and_then(Series::mean);
+    let most = evidence.status(&[CACHE_BYTES_MAX]).and_then(Series::last);
+    let clean = dirty
+        .zip(most)
+        .is_some_and(|(dirty, most)| dirty < CLEAN_SHARE * most);
+    clean && !(cache_too_small::DETECTOR.detect)(evidence, answers).is_empty()
+}
+
 fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
-    let evicting = evidence.status(&EVICTING_US)?;
-    let seconds = evicting.span_s();
-    let mut evicting_s = evicting.increase()? / 1e6;
-    let all_s = evicting_s;
+    let series = evidence.status(&EVICTING_US)?;
+    let seconds = series.span_s();
+    let all_s_per_s = evicting_s_per_s(evidence)?;
     // While long checkpoints run, eviction stalls because of them.
-    if let Some(found) = answers
-        .checkpoints
-        .as_ref()
-        .filter(|_| checkpoint::is_harmful(evidence, answers))
+    let theirs = checkpoint::extra_per_s(evidence, answers, series) / 1e6;
+    let saved = (all_s_per_s - theirs).max(0.0) * 3600.0;
+    let pages = evidence.status(&PAGES).and_then(Series::increase);
+    if saved < NOTICEABLE_S_PER_HOUR
+        || pages.is_some_and(|pages| pages < PAGES_MIN)
+        || is_for_reads(evidence, answers)
     {
-        let sides = split_by_checkpoints(evidence, found, &EVICTING_US);
-        evicting_s = sides.map_or(0.0, |(_, otherwise)| otherwise.sum / 1e6);
-    }
-    let pages = evidence.status(&PAGES).and_then(|series| series.increase());
-    let saved = evicting_s / seconds.max(1e-9) * 3600.0;
-    if saved < NOTICEABLE_S_PER_HOUR || pages.is_some_and(|pages| pages < PAGES_MIN) {
         return None;
     }
     let mut sentences = vec![format!(
         "Application threads spent {} of {} evicting (serverStatus).",
-        duration(all_s),
+        duration(all_s_per_s * seconds),
         duration(seconds)
     )];
     sentences.extend(pages.map(|pages| {
@@ -64,7 +86,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         )
     }));
     let gauge = |name: &str| evidence.status(&[name]).and_then(|series| series.mean());
-    let most = gauge("wiredTiger.cache.maximum bytes configured");
+    let most = gauge(CACHE_BYTES_MAX);
     let filled = gauge("wiredTiger.cache.bytes currently in the cache").zip(most);
     sentences.extend(filled.map(|(used, most)| {
         format!(
@@ -112,5 +134,76 @@ mod tests {
         recording.rising(PAGES[0], 90.0);
         assert_eq!(recording.findings(&DETECTOR), []);
         assert_eq!(Recording::new().findings(&DETECTOR), []);
+    }
+
+    /// One checkpoint that the server counts, because of which operations take five times as long.
+    fn with_checkpoint(from_s: f64, to_s: f64) -> Recording {
+        let mut recording = Recording::new();
+        let total = "wiredTiger.transaction.transaction checkpoint total time (msecs)";
+        recording.values("serverStatus", total, |s| {
+            if s < to_s {
+                0.0
+            } else {
+                (to_s - from_s) * 1000.0
+            }
+        });
+        recording.rising("opLatencies.writes.ops", 100.0);
+        recording.values("serverStatus", "opLatencies.writes.latency", |s| {
+            s * 1e5 + (s - from_s).clamp(0.0, to_s - from_s) * 4e5
+        });
+        recording
+    }
+
+    #[test]
+    fn what_checkpoints_bring_about_is_theirs() {
+        let mut recording = with_checkpoint(20.0, 40.0);
+        recording.values("serverStatus", EVICTING_US[0], |s| {
+            s * 1e5 + (s - 20.0).clamp(0.0, 20.0) * 5e5
+        });
+        let saved = recording.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
+        assert!((saved / 360.0 - 1.0).abs() < 0.01, "{saved}");
+        let mut evenly = with_checkpoint(20.0, 40.0);
+        evenly.rising(EVICTING_US[0], 250_000.0);
+        let saved = evenly.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
+        assert!((saved / 900.0 - 1.0).abs() < 0.01, "{saved}");
+    }
+
+    /// No pause is left in which they would not run: it is all theirs, and nothing is lost.
+    #[test]
+    fn without_a_pause_between_checkpoints() {
+        let mut recording = with_checkpoint(2.0, 59.0);
+        recording.rising(EVICTING_US[0], 500_000.0);
+        assert_eq!(recording.findings(&DETECTOR), []);
+        let diagnosis = recording.diagnosis();
+        let ids: Vec<&str> = diagnosis.findings.iter().map(|f| f.id.as_str()).collect();
+        assert!(ids.contains(&"checkpoint.long"), "{ids:?}");
+    }
+
+    #[test]
+    fn room_for_reads_is_a_matter_of_the_cache() {
+        let mut recording = Recording::new();
+        recording.rising(EVICTING_US[0], 250_000.0);
+        let read = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{read} time (usecs)"), 500_000.0);
+        recording.rising(&format!("{read} count"), 500.0);
+        recording.rising("wiredTiger.block-manager.bytes read", 5e7);
+        recording.steady(CACHE_BYTES_MAX, 1e8);
+        recording
+            .examined()
+            .collections
+            .push(seekscope_run::CollectionFacts {
+                storage_bytes: 1_000_000_000,
+                data_bytes: 3_000_000_000,
+                ..seekscope_run::CollectionFacts::default()
+            });
+        assert_eq!(
+            recording.findings(&DETECTOR).len(),
+            1,
+            "nobody knows what is dirty"
+        );
+        recording.steady(DIRTY_BYTES, 1e6);
+        assert_eq!(recording.findings(&DETECTOR), []);
+        recording.examined().collections.clear();
+        assert_eq!(recording.findings(&DETECTOR).len(), 1, "of which size?");
     }
 }

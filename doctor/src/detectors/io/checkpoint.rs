@@ -1,17 +1,19 @@
 //! `checkpoint.long`: checkpoints take long, and journal, reads or operations suffer meanwhile.
 //!
 //! What they cost is what waited longer than it does between them: syncs of the journal and reads in the
-//! trace, or operations by the server's own latencies, whichever is more. Other findings leave waiting
-//! during long checkpoints to this one.
+//! trace, operations by the server's own latencies, or threads for room in the cache, whichever is more.
+//! Other findings leave that waiting to this one.
 
 use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
 use seekscope_stats::Quantiles;
 
+use super::application_eviction::{EVICTING_US, WAITING_US, is_for_reads};
 use super::{Detector, confidence, engine_option, saved_per_hour};
-use crate::answers::{CheckpointAnswer, split_by_checkpoints};
+use crate::answers::{CheckpointAnswer, extra_in_checkpoints, split_by_checkpoints};
+use crate::evidence::Series;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent};
+use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -27,6 +29,11 @@ const SHARE_MIN: f64 = 0.1;
 const SUFFERS: f64 = 1.5;
 /// Calls on either side; fewer say nothing.
 const CALLS_MIN: u64 = 10;
+
+const LIMIT_RISK: &str = "Less may be dirty, so pages that change often are written more often: more bytes \
+                          in all, in smaller portions. Set it back if throughput falls.";
+const TUNE_RISK: &str = "Which setting bounds them is not known from what was seen; `tune` tries on a test \
+                         server, and puts everything back.";
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(found) = answers.checkpoints.as_ref() else {
@@ -51,38 +58,52 @@ struct Harm {
 
 fn harm(evidence: &Evidence<'_>, answers: &Answers) -> Option<Harm> {
     let found = answers.checkpoints.as_ref()?;
-    let seconds = evidence.observed_s()?;
-    if found.longest_s < LONG_S && found.total_s() < SHARE_MIN * seconds {
+    let covered_s = found.covered_s(evidence)?;
+    if found.longest_s < LONG_S && found.total_s() < SHARE_MIN * covered_s {
         return None;
     }
     let suffering = [
-        journal(evidence, found),
+        journal(evidence),
         reads(evidence),
         operations(evidence, found),
+        room(evidence, answers, found),
     ];
-    let [journal, reads, operations] = suffering.map(Option::unwrap_or_default);
-    // Operations wait for the journal and for reads: the same time, seen from above.
-    let extra_s = (journal.extra_s + reads.extra_s).max(operations.extra_s);
-    let saved_s_per_hour = extra_s / seconds * 3600.0;
+    let [journal, reads, operations, room] = suffering.map(Option::unwrap_or_default);
+    // Operations wait for the journal, for reads and for room: the same time, seen from above.
+    let s_per_s = (journal.s_per_s + reads.s_per_s)
+        .max(operations.s_per_s)
+        .max(room.s_per_s);
+    let saved_s_per_hour = s_per_s * 3600.0;
     (saved_s_per_hour >= NOTICEABLE_S_PER_HOUR).then(|| Harm {
         saved_s_per_hour,
-        sentences: [journal, reads, operations]
+        sentences: [journal, reads, operations, room]
             .into_iter()
             .filter_map(|suffering| suffering.sentence)
             .collect(),
     })
 }
 
+/// How much faster a counter of waiting rises because of harmful checkpoints, per second; 0 without any.
+/// What it counts is theirs, so others leave it out.
+pub(super) fn extra_per_s(evidence: &Evidence<'_>, answers: &Answers, series: &Series) -> f64 {
+    let found = answers.checkpoints.as_ref();
+    let found = found.filter(|_| is_harmful(evidence, answers));
+    found.map_or(0.0, |found| {
+        extra_in_checkpoints(evidence, found, series, SUFFERS)
+    })
+}
+
 /// Something that takes longer while checkpoints run.
 #[derive(Default)]
 struct Suffering {
-    extra_s: f64,
+    /// Per second of all time, s.
+    s_per_s: f64,
     sentence: Option<String>,
 }
 
-fn journal(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffering> {
-    let during = &evidence.device_use?.journal_during_ns;
-    let mut otherwise = evidence.device_use?.journal_otherwise_ns;
+fn journal(evidence: &Evidence<'_>) -> Option<Suffering> {
+    let found = evidence.device_use?;
+    let mut otherwise = found.journal_otherwise_ns;
     if otherwise.count < CALLS_MIN {
         // Checkpoints without a pause: what the disk does alone.
         let (model, _) = evidence.model()?;
@@ -100,7 +121,14 @@ fn journal(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Sufferin
         .map(|c| c.longest_journal_sync_ns)
         .max()
         .unwrap_or(0);
-    suffering("syncs of the journal", during, &otherwise, longest)
+    let what = "syncs of the journal";
+    suffering(
+        evidence,
+        what,
+        &found.journal_during_ns,
+        &otherwise,
+        longest,
+    )
 }
 
 fn reads(evidence: &Evidence<'_>) -> Option<Suffering> {
@@ -112,6 +140,7 @@ fn reads(evidence: &Evidence<'_>) -> Option<Suffering> {
         .max()
         .unwrap_or(0);
     suffering(
+        evidence,
         "reads of application threads",
         &found.reads_during_ns,
         &found.reads_otherwise_ns,
@@ -120,6 +149,7 @@ fn reads(evidence: &Evidence<'_>) -> Option<Suffering> {
 }
 
 fn suffering(
+    evidence: &Evidence<'_>,
     what: &str,
     during: &Quantiles,
     otherwise: &Quantiles,
@@ -129,8 +159,9 @@ fn suffering(
         return None;
     }
     let (slow_ns, usual_ns) = (during.mean as f64, otherwise.mean as f64);
+    let seconds = evidence.traced_s()?;
     (slow_ns >= SUFFERS * usual_ns).then(|| Suffering {
-        extra_s: (slow_ns - usual_ns) / 1e9 * during.count as f64,
+        s_per_s: (slow_ns - usual_ns) / 1e9 * during.count as f64 / seconds,
         sentence: Some(format!(
             "Meanwhile {} {what} took {} on average, otherwise {}; the longest {} (trace).",
             during.count,
@@ -157,8 +188,9 @@ fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffe
         return None;
     }
     let (slow_us, usual_us) = (us_during.sum / during.sum, us_otherwise.sum / otherwise.sum);
+    let seconds = during.seconds + otherwise.seconds;
     (slow_us >= SUFFERS * usual_us).then(|| Suffering {
-        extra_s: (slow_us - usual_us) / 1e6 * during.sum,
+        s_per_s: (slow_us - usual_us) / 1e6 * during.sum / seconds,
         sentence: Some(format!(
             "Operations took {} on average while one ran, otherwise {} ({:.0} operations, serverStatus).",
             duration(slow_us / 1e6),
@@ -168,13 +200,31 @@ fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffe
     })
 }
 
+/// Threads that evict, or wait until others have: also where operations cannot be compared, because
+/// checkpoints leave no pause.
+fn room(evidence: &Evidence<'_>, answers: &Answers, found: &CheckpointAnswer) -> Option<Suffering> {
+    let waiting = evidence.status(&WAITING_US);
+    let series = waiting.or_else(|| evidence.status(&EVICTING_US))?;
+    let s_per_s = extra_in_checkpoints(evidence, found, series, SUFFERS) / 1e6;
+    let suffers = s_per_s > 0.0 && !is_for_reads(evidence, answers);
+    suffers.then(|| Suffering {
+        s_per_s,
+        sentence: Some(format!(
+            "Because of them operations waited {} per hour for room in the cache (serverStatus).",
+            duration(s_per_s * 3600.0)
+        )),
+    })
+}
+
 fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Finding {
     let count = found.checkpoints.len();
+    let covered_s = found.covered_s(evidence).unwrap_or(0.0);
     let mut sentences = vec![format!(
         "{count} checkpoint{} ran {} of {}; the longest took {} ({}).",
         if count == 1 { "" } else { "s" },
-        duration(found.total_s()),
-        duration(evidence.observed_s().unwrap_or(0.0)),
+        // The first may have begun before.
+        duration(found.total_s().min(covered_s)),
+        duration(covered_s),
         duration(found.longest_s),
         found.source
     )];
@@ -194,7 +244,7 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
             percent(ratio)
         ));
     }
-    let command = match &found.dirty_limit {
+    let (command, risk) = match &found.dirty_limit {
         Some(limit) => {
             sentences.push(format!(
                 "No more than {} dirty, {:.1} % of the cache, keeps them below {}: {}.",
@@ -203,9 +253,12 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
                 duration(limit.checkpoint_s),
                 limit.basis
             ));
-            engine_option(evidence, &limit.setting)
+            (engine_option(evidence, &limit.setting), LIMIT_RISK)
         }
-        None => engine_option(evidence, "eviction_dirty_target=2,eviction_dirty_trigger=5"),
+        None => {
+            let command = format!("seekscope tune init {}", shell_quoted(evidence.uri()));
+            (command, TUNE_RISK)
+        }
     };
     let saved = harm.saved_s_per_hour;
     Finding {
@@ -219,9 +272,7 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
         gain: Some(saved_per_hour(saved, saved * 0.3, saved)),
         saves_s_per_hour: Some(saved),
         confidence: confidence(evidence),
-        risk: "Less may be dirty, so pages that change often are written more often: more bytes in all, \
-               in smaller portions. Set it back if throughput falls."
-            .into(),
+        risk: risk.into(),
         command,
         ..Finding::default()
     }
@@ -281,27 +332,22 @@ mod tests {
         );
     }
 
+    /// A checkpoint that the server counts.
+    fn ended_at(to_s: f64, took_s: f64) -> Recording {
+        let mut recording = Recording::new();
+        let total = "wiredTiger.transaction.transaction checkpoint total time (msecs)";
+        recording.values("serverStatus", total, |s| {
+            if s < to_s { 0.0 } else { took_s * 1000.0 }
+        });
+        recording
+    }
+
     #[test]
     fn operations_tell_without_a_trace() {
-        let mut recording = Recording::new();
-        let status = |recording: &mut Recording, name: &str, value: fn(f64) -> f64| {
-            recording.values("serverStatus", name, value);
-        };
-        status(
-            &mut recording,
-            "wiredTiger.transaction.transaction checkpoint generation",
-            |s| {
-                if s < 40.0 { 7.0 } else { 8.0 }
-            },
-        );
-        status(
-            &mut recording,
-            "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
-            |s| if s < 40.0 { 100.0 } else { 20_000.0 },
-        );
-        status(&mut recording, "opLatencies.writes.ops", |s| s * 100.0);
+        let mut recording = ended_at(40.0, 20.0);
+        recording.rising("opLatencies.writes.ops", 100.0);
         // 1 ms each; 5 ms from second 20 to 40.
-        status(&mut recording, "opLatencies.writes.latency", |s| {
+        recording.values("serverStatus", "opLatencies.writes.latency", |s| {
             s * 100_000.0 + (s - 20.0).clamp(0.0, 20.0) * 400_000.0
         });
         let found = recording.findings(&DETECTOR);
@@ -318,5 +364,48 @@ mod tests {
         );
         assert_eq!(recorded(21, 0.04).findings(&DETECTOR), [], "it is short");
         assert_eq!(Recording::new().findings(&DETECTOR), []);
+    }
+
+    #[test]
+    fn threads_that_make_room_tell_where_no_pause_is_left() {
+        let mut recording = ended_at(59.0, 57.0);
+        recording.rising(WAITING_US[0], 500_000.0);
+        let found = recording.findings(&DETECTOR);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!((saved / 1800.0 - 1.0).abs() < 0.02, "{saved}");
+        let mut between = ended_at(40.0, 20.0);
+        between.rising(WAITING_US[0], 500_000.0);
+        assert_eq!(between.findings(&DETECTOR), [], "they do so anyway");
+    }
+
+    #[test]
+    fn tracing_ended_early_and_counters_go_on() {
+        let mut recording = ended_at(40.0, 20.0);
+        recording.document.phases[0].ended_ns = crate::testing::START_NS + 8_000_000_000;
+        recording.rising("opLatencies.writes.ops", 100.0);
+        recording.values("serverStatus", "opLatencies.writes.latency", |s| {
+            s * 100_000.0 + (s - 20.0).clamp(0.0, 20.0) * 400_000.0
+        });
+        let found = recording.findings(&DETECTOR);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        assert!((saved / (20.0 * 0.4 * 60.0) - 1.0).abs() < 0.1, "{saved}");
+        let ran = "1 checkpoint ran 20.0 s of 60.0 s";
+        assert!(
+            found[0].evidence[0].starts_with(ran),
+            "{}",
+            found[0].evidence[0]
+        );
+    }
+
+    #[test]
+    fn a_limit_is_set_only_where_it_is_known() {
+        let mut recording = recorded(35, 0.04);
+        recording.steady(crate::answers::DIRTY_BYTES, 2e9);
+        let command = recording.findings(&DETECTOR).remove(0).command;
+        assert!(command.contains("eviction_dirty_trigger=3"), "{command}");
+        // 2 % of it are more than was dirty.
+        recording.steady(crate::answers::CACHE_BYTES_MAX, 1e12);
+        let command = recording.findings(&DETECTOR).remove(0).command;
+        assert_eq!(command, "seekscope tune init mongodb://db1:27017/");
     }
 }

@@ -3,9 +3,9 @@
 
 use seekscope_run::Finding;
 
-use super::application_eviction::EVICTING_US;
+use super::application_eviction::{EVICTING_US, WAITING_US};
 use super::{Detector, checkpoint, engine_option, saved_per_hour};
-use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES, split_by_checkpoints};
+use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
@@ -21,11 +21,6 @@ const TRIGGER: f64 = 0.2;
 const NEAR: f64 = 0.95;
 /// Share of the samples.
 const SHARE_MIN: f64 = 0.05;
-/// µs that operations waited for room in the cache, their own evicting included.
-const WAITING_US: [&str; 2] = [
-    "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
-    "wiredTiger.cache.application thread time waiting for cache (usecs)",
-];
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
@@ -97,19 +92,11 @@ fn trigger(evidence: &Evidence<'_>) -> f64 {
     percent.map_or(TRIGGER, |percent| percent / 100.0)
 }
 
-/// Rise of a µs counter, s per hour, without what fell into long checkpoints.
+/// Rise of a µs counter, s per hour, without what is due to long checkpoints.
 fn beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers, names: &[&str]) -> Option<f64> {
     let series = evidence.status(names)?;
-    let mut us = series.increase()?;
-    if let Some(found) = answers
-        .checkpoints
-        .as_ref()
-        .filter(|_| checkpoint::is_harmful(evidence, answers))
-    {
-        us = split_by_checkpoints(evidence, found, names)
-            .map_or(0.0, |(_, otherwise)| otherwise.sum);
-    }
-    Some(us / 1e6 / series.span_s().max(1e-9) * 3600.0)
+    let us_per_s = series.rate_per_s()? - checkpoint::extra_per_s(evidence, answers, series);
+    Some(us_per_s.max(0.0) / 1e6 * 3600.0)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! `disk.slow`: requests take far longer than this disk, or such a disk, needs for them, at a load that
-//! does not explain it.
+//! does not explain it. While long checkpoints write, reads take longer because of them: that is left out.
 
 use seekscope_run::Finding;
+use seekscope_stats::Quantiles;
 
-use super::{Detector, EVENTS_MIN, confidence, disk_limited, saved_per_hour};
-use crate::answers::DeviceLoad;
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, disk_limited, saved_per_hour};
+use crate::answers::{CheckpointAnswer, DeviceLoad, sides_of_checkpoints};
 use crate::evidence::ability;
+use crate::evidence::waiting::ReadWaiting;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, shell_quoted};
 use crate::{Answers, Evidence};
@@ -32,14 +34,99 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     if disk_limited::is_limited(evidence, answers) {
         return Vec::new();
     }
-    let found = slower_than_expected(evidence, load).or_else(|| slow_by_nature(evidence));
+    let Some(reads) = Reads::of(evidence, answers, load) else {
+        return Vec::new();
+    };
+    let found =
+        slower_than_expected(evidence, load, &reads).or_else(|| slow_by_nature(evidence, &reads));
     found.into_iter().collect()
 }
 
-fn slower_than_expected(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<Finding> {
+/// Reads, without what long checkpoints add to them.
+struct Reads {
+    /// In the disk, ns.
+    disk_ns: Option<f64>,
+    waiting: ReadWaiting,
+}
+
+impl Reads {
+    fn of(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> Option<Self> {
+        let mut reads = Self {
+            disk_ns: load.read_ns,
+            waiting: evidence.read_waiting()?,
+        };
+        let found = answers.checkpoints.as_ref();
+        if let Some(found) = found.filter(|_| checkpoint::is_harmful(evidence, answers)) {
+            reads.leave_out(evidence, found);
+        }
+        Some(reads)
+    }
+
+    fn leave_out(&mut self, evidence: &Evidence<'_>, found: &CheckpointAnswer) {
+        let disk = disk_sides(evidence, found);
+        self.disk_ns = disk.and_then(|(_, otherwise)| {
+            (otherwise.count > 0.0).then(|| otherwise.ns / otherwise.count)
+        });
+        let traced = evidence.device_use.map(|found| {
+            (
+                Side::of(&found.reads_during_ns),
+                Side::of(&found.reads_otherwise_ns),
+            )
+        });
+        let traced = traced.filter(|_| self.waiting.source == "trace");
+        let share = traced.or(disk).map_or(0.0, |(during, otherwise)| {
+            let as_otherwise = during.count * otherwise.ns / otherwise.count.max(1.0);
+            (otherwise.ns + during.ns.min(as_otherwise)) / (during.ns + otherwise.ns).max(1.0)
+        });
+        self.waiting.s_per_s *= share;
+    }
+}
+
+/// Reads while checkpoints run, or otherwise.
+#[derive(Clone, Copy)]
+struct Side {
+    count: f64,
+    /// Altogether.
+    ns: f64,
+}
+
+impl Side {
+    fn of(latency: &Quantiles) -> Self {
+        let count = latency.count as f64;
+        Self {
+            count,
+            ns: count * latency.mean as f64,
+        }
+    }
+}
+
+/// Of the disk, during and otherwise.
+fn disk_sides(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<(Side, Side)> {
+    let sums = |name| {
+        let series = evidence.counters.get("diskstats", name)?;
+        let sides = sides_of_checkpoints(evidence, found, series);
+        Some(sides.map(|side| side.unwrap_or_default().sum))
+    };
+    let [count_during, count_otherwise] = sums("reads")?;
+    let [ms_during, ms_otherwise] = sums("read_ms")?;
+    let side = |count: f64, ms: f64| Side {
+        count,
+        ns: ms * 1e6,
+    };
+    Some((
+        side(count_during, ms_during),
+        side(count_otherwise, ms_otherwise),
+    ))
+}
+
+fn slower_than_expected(
+    evidence: &Evidence<'_>,
+    load: &DeviceLoad,
+    reads: &Reads,
+) -> Option<Finding> {
     let (model, measured) = evidence.model()?;
-    let seen_ns = load.read_ns?;
-    if load.reads_per_s * evidence.observed_s()? < EVENTS_MIN {
+    let seen_ns = reads.disk_ns?;
+    if load.reads_per_s * evidence.counted_s()? < EVENTS_MIN {
         return None;
     }
     let bytes = load.read_bytes_per_s / load.reads_per_s;
@@ -67,7 +154,7 @@ fn slower_than_expected(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<Fi
         duration(seen_ns / 1e9),
         duration(expected_ns / 1e9)
     );
-    finding(evidence, title, sentence, expected_ns / seen_ns)
+    finding(evidence, reads, title, sentence, expected_ns / seen_ns)
 }
 
 /// Requests under way at once while there were any. Over all time the mean would be too small, and take
@@ -80,7 +167,7 @@ fn depth_while_busy(evidence: &Evidence<'_>, load: &DeviceLoad) -> f64 {
 }
 
 /// Measured, and as slow as a rotating disk.
-fn slow_by_nature(evidence: &Evidence<'_>) -> Option<Finding> {
+fn slow_by_nature(evidence: &Evidence<'_>, reads: &Reads) -> Option<Finding> {
     let (model, measured) = evidence.model()?;
     if !measured || model.l0_ns < ROTATING_NS {
         return None;
@@ -95,14 +182,24 @@ fn slow_by_nature(evidence: &Evidence<'_>) -> Option<Finding> {
         duration(FLASH_NS / 1e9),
         model.disk
     );
-    finding(evidence, title, sentence, FLASH_NS / model.l0_ns)
+    finding(evidence, reads, title, sentence, FLASH_NS / model.l0_ns)
 }
 
 /// `left`: share of a read's time that would be left.
-fn finding(evidence: &Evidence<'_>, title: String, sentence: String, left: f64) -> Option<Finding> {
-    let waiting = evidence.read_waiting()?;
+fn finding(
+    evidence: &Evidence<'_>,
+    reads: &Reads,
+    title: String,
+    sentence: String,
+    left: f64,
+) -> Option<Finding> {
+    let waiting = reads.waiting;
     let saved = waiting.s_per_s * 3600.0 * (1.0 - left);
-    if saved < NOTICEABLE_S_PER_HOUR || waiting.reads_per_s * evidence.observed_s()? < EVENTS_MIN {
+    let seconds = match waiting.source {
+        "trace" => evidence.traced_s(),
+        _ => evidence.counted_s(),
+    };
+    if saved < NOTICEABLE_S_PER_HOUR || waiting.reads_per_s * seconds? < EVENTS_MIN {
         return None;
     }
     let path = evidence.device().map_or(".", |device| &device.path);
@@ -139,6 +236,32 @@ mod tests {
     /// 50 reads per second at depth 1.
     fn reading(latency_s: f64, model_read_s: f64) -> Recording {
         let mut recording = Recording::new();
+        read(&mut recording, latency_s, latency_s);
+        recording.ability(flash(model_read_s));
+        recording
+    }
+
+    /// … while a checkpoint writes, from second 20 to 35, they take `during_s`.
+    fn checkpointing(latency_s: f64, during_s: f64) -> Recording {
+        let mut recording = Recording::new();
+        read(&mut recording, latency_s, during_s);
+        let table = recording.file("b.wt", FileRole::Collection, Some("shop.items"));
+        let checkpoint = recording.thread("WTCheck.tThread");
+        for i in 0..150 {
+            recording.write(Call {
+                tid: checkpoint,
+                file_id: table,
+                at_s: 20.0 + f64::from(i) / 10.0,
+                offset: 0,
+                bytes: 1 << 20,
+                latency_s: 0.09,
+            });
+        }
+        recording.ability(flash(2e-4));
+        recording
+    }
+
+    fn read(recording: &mut Recording, latency_s: f64, during_s: f64) {
         let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
         let tid = recording.thread("conn1");
         for (i, place) in shuffled(3000).into_iter().enumerate() {
@@ -148,23 +271,39 @@ mod tests {
                 at_s: i as f64 / 50.0,
                 offset: u64::from(place) * 32_768,
                 bytes: 32_768,
-                latency_s,
+                latency_s: if (1000..1750).contains(&i) {
+                    during_s
+                } else {
+                    latency_s
+                },
             });
         }
         let busy = 50.0 * latency_s * 1000.0;
+        let more = 50.0 * (during_s - latency_s) * 1000.0;
         for (name, per_s) in [
             ("reads", 50.0),
             ("writes", 0.0),
             ("read_bytes", 50.0 * 32_768.0),
             ("write_bytes", 0.0),
-            ("read_ms", busy),
-            ("queue_ms", busy),
-            ("busy_ms", busy),
         ] {
             recording.values("diskstats", name, |s| s * per_s);
         }
-        recording.ability(flash(model_read_s));
-        recording
+        for name in ["read_ms", "queue_ms", "busy_ms"] {
+            recording.values("diskstats", name, |s| {
+                s * busy + (s - 20.0).clamp(0.0, 15.0) * more
+            });
+        }
+    }
+
+    #[test]
+    fn what_checkpoints_add_is_theirs() {
+        assert_eq!(checkpointing(3e-4, 0.015).findings(&DETECTOR), []);
+        let found = checkpointing(0.012, 0.06).findings(&DETECTOR);
+        let title = "The disk is slow: reads take 12.0 ms, where 233 µs is to be expected";
+        assert_eq!(found[0].title, title);
+        let saved = found[0].saves_s_per_hour.unwrap();
+        let without = 50.0 * 0.012 * 3600.0;
+        assert!((saved / without - 0.98).abs() < 0.03, "{saved} {without}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ fn dirty(evidence: &Evidence<'_>) -> Option<Symptom> {
 fn checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> Option<Symptom> {
     let checkpoints = answers.checkpoints.as_ref()?;
     let list = &checkpoints.checkpoints;
-    let observed_s = evidence.observed_s()?;
+    let observed_s = checkpoints.covered_s(evidence)?;
     let busy_ns: u64 = list
         .iter()
         .map(|c| c.ended_ns.saturating_sub(c.started_ns))
