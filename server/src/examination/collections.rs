@@ -2,6 +2,7 @@
 //! thousands of them, and every one that is asked about costs the server time.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
 use seekscope_run::{CollectionFacts, MemberState};
@@ -18,6 +19,9 @@ const COLLECTIONS_LISTED_MAX: usize = 200_000;
 const LATECOMERS_MAX: usize = 5;
 /// Asked about although nobody uses them.
 const IDLE_MAX: usize = 5;
+/// An answer that took longer was dear: some servers read all of a collection to count it. What moved
+/// meanwhile is not worth asking for again.
+const DEAR: Duration = Duration::from_millis(100);
 /// Of so few databases all collections are looked through, in whatever order.
 const FEW_DATABASES: usize = 3;
 /// What the server keeps for itself. The oplog is looked at apart.
@@ -137,7 +141,8 @@ impl Collections {
     /// Returns whether all answers came in time.
     async fn ask_again(&mut self, asker: &mut Asker, top: &Top) -> bool {
         for (namespace, before) in &mut self.asked {
-            if self.top_tells_all && is_idle(&namespace.to_string(), &self.top, top) {
+            let idle = self.top_tells_all && is_idle(&namespace.to_string(), &self.top, top);
+            if idle || before.took > DEAR {
                 continue;
             }
             match ask(asker, namespace).await {
@@ -213,8 +218,10 @@ impl Collections {
 /// `None` where there is no such collection.
 async fn ask(asker: &mut Asker, namespace: &Namespace) -> Result<Option<Statistics>, NoAnswer> {
     let (database, collection) = (namespace.database(), namespace.collection());
+    let asked = Instant::now();
     let shards = statistics::ask(asker, database, collection).await?;
-    let statistics = Statistics::read(&namespace.to_string(), &shards);
+    let mut statistics = Statistics::read(&namespace.to_string(), &shards);
+    statistics.took = asked.elapsed();
     let is_there = statistics.facts.storage_bytes > 0 || statistics.facts.documents > 0;
     Ok(is_there.then_some(statistics))
 }

@@ -88,14 +88,18 @@ impl Hello {
         }
     }
 
+    /// Whether others replicate with it. A set of one that goes by another name than ours for it is still a
+    /// set of one, and how far its oplog reaches back bears on nobody.
+    pub(super) fn has_company(&self) -> bool {
+        self.is_in_set && self.hosts.len() != 1
+    }
+
     /// The other members of its set, `own` being its name where it does not say it itself.
     pub(super) fn fellows(&self, own: &str) -> Vec<Fellow> {
         let me = self.me.as_deref().unwrap_or(own);
-        // A set of one that goes by another name than ours for it is still a set of one.
         let others = self.hosts.iter().filter(|host| *host != me);
-        let is_alone = self.hosts.len() == 1;
         others
-            .filter(|_| !is_alone)
+            .filter(|_| self.has_company())
             .map(|host| Fellow {
                 name: host.clone(),
                 shard: None,

@@ -167,7 +167,7 @@ impl Member {
         self.record.parameters = parameters.values;
         self.record.compatibility_version = parameters.compatibility_version;
         self.record.warnings = settings::warnings(asker).await;
-        if self.hello.deployment() == Deployment::ReplicaSet {
+        if self.hello.has_company() {
             self.record.oplog = oplog::facts(asker).await;
         }
         if self.is_examined {

@@ -1,5 +1,7 @@
 //! What a server counts for one collection and its indexes.
 
+use std::time::Duration;
+
 use mongodb::bson::{Bson, DateTime, Document, doc};
 use seekscope_run::{CollectionFacts, IndexFacts};
 
@@ -17,6 +19,8 @@ pub(super) struct Statistics {
     /// Since the server started, bytes.
     pub(super) read_into_cache_bytes: Option<u64>,
     pub(super) written_from_cache_bytes: Option<u64>,
+    /// How long the answer took.
+    pub(super) took: Duration,
 }
 
 /// One document for each shard that has the collection.
