@@ -22,9 +22,10 @@ pub(super) const EVICTING_US: [&str; 2] = [
     "wiredTiger.thread-yield.application thread time evicting (usecs)",
     "wiredTiger.cache.application thread time evicting (usecs)",
 ];
-const PAGES: [&str; 2] = [
+pub(in crate::detectors) const PAGES: [&str; 3] = [
     "wiredTiger.cache.pages evicted by application threads",
     "wiredTiger.cache.eviction - pages evicted by application threads",
+    "wiredTiger.cache.page evict attempts by application threads",
 ];
 /// Pages; fewer are a moment's bad luck.
 const PAGES_MIN: f64 = 100.0;
