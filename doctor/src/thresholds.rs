@@ -5,7 +5,7 @@
 //! | `any` | any finding that something is wrong |
 //! | `disk.saturated` | that finding |
 //! | `layout.*` | any finding of that family |
-//! | `saves>30s` | a finding that would save more than so much waiting per hour (`>=` too) |
+//! | `saves>30s` | a finding that would save more than so much waiting per hour (`>=` too), of what was seen |
 //! | `confidence>=medium` | a finding that is at least so sure (`high`, `medium`, `low`) |
 //!
 //! Joined by `&`, all of them have to hold of the same finding: `layout.*&saves>30s`.
@@ -15,6 +15,7 @@ use std::str::FromStr;
 use seekscope_run::Finding;
 use seekscope_run::units::{UnitError, parse_duration};
 
+use crate::ranking::is_seen;
 use crate::wording::duration;
 use crate::{Diagnosis, detectors};
 
@@ -178,14 +179,18 @@ impl Condition {
             Self::Saves {
                 s_per_hour,
                 inclusive,
-            } => finding
-                .saves_s_per_hour
+            } => saved_per_hour(finding)
                 .is_some_and(|s| s > *s_per_hour || (*inclusive && s == *s_per_hour)),
             Self::Confidence(least) => {
                 confidence(&finding.confidence).is_some_and(|level| level >= *least)
             }
         }
     }
+}
+
+/// Waiting that was seen; what a job would save that nobody ran is not per hour.
+fn saved_per_hour(finding: &Finding) -> Option<f64> {
+    finding.saves_s_per_hour.filter(|_| is_seen(finding))
 }
 
 /// A sentence for each threshold that was breached; empty when all were kept.
@@ -197,7 +202,7 @@ pub fn breached(thresholds: &[Threshold], diagnosis: &Diagnosis) -> Vec<String> 
             .filter(|finding| threshold.holds_of(finding));
         let found: Vec<&Finding> = found.collect();
         let first = found.first()?;
-        let saves = first.saves_s_per_hour.map_or(String::new(), |s| {
+        let saves = saved_per_hour(first).map_or(String::new(), |s| {
             format!(", would save {} per hour", duration(s))
         });
         let more = match found.len() {
@@ -281,6 +286,24 @@ mod tests {
         assert_eq!(
             breached(&thresholds, &Diagnosis::default()),
             Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn scans_that_nobody_ran_save_nothing_per_hour() {
+        let mut diagnosis = diagnosis();
+        for finding in &mut diagnosis.findings {
+            finding.gain = Some(seekscope_run::Gain {
+                value: 1.0,
+                low: 1.0,
+                high: 1.0,
+                unit: "s per cold scan".into(),
+            });
+        }
+        let thresholds = ["saves>30s", "tickets.*"].map(|text| text.parse().unwrap());
+        assert_eq!(
+            breached(&thresholds, &diagnosis),
+            ["tickets.* is breached: about tickets.exhausted (tickets.exhausted)"]
         );
     }
 

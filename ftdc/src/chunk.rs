@@ -26,6 +26,9 @@ const SAMPLES_MAX: usize = 100_000;
 const CHANGES_MAX: usize = 100 << 20;
 /// Of the metrics that are wanted: bounds the memory.
 const VALUES_MAX: usize = 8 << 20;
+/// Of the names in the paths that are wanted, each with what it takes itself: bounds the memory, for a
+/// long name is handed over again with each metric below it.
+const PATHS_MAX_BYTES: usize = 16 << 20;
 /// Bytes of a 64-bit varint.
 const VARINT_MAX_BYTES: usize = 10;
 
@@ -64,10 +67,19 @@ impl Chunk {
             return Err(damaged("it has too many values"));
         }
         let mut columns: Vec<Column> = Vec::new();
+        let mut path_bytes = 0_usize;
         visit(reference, &mut |path, first| {
-            let path = is_wanted(path).then(|| path.iter().map(ToString::to_string).collect());
+            let wanted = is_wanted(path);
+            if wanted {
+                path_bytes = path_bytes.saturating_add(bytes_of(path));
+            }
+            let kept = wanted && path_bytes <= PATHS_MAX_BYTES;
+            let path = kept.then(|| path.iter().map(ToString::to_string).collect());
             columns.push(Column { path, first });
         })?;
+        if path_bytes > PATHS_MAX_BYTES {
+            return Err(damaged("its names are too long"));
+        }
         if columns.len() != metrics {
             return Err(damaged(
                 "its reference document has another number of metrics than it says",
@@ -90,6 +102,12 @@ impl Chunk {
 }
 
 const SHORT: &str = "it ends too early";
+
+/// That a copy of a path takes.
+fn bytes_of(path: &[&str]) -> usize {
+    let names = path.iter().map(|name| name.len() + size_of::<String>());
+    names.sum()
+}
 
 /// A metric in the reference document; its path only where it is wanted.
 struct Column {
@@ -320,6 +338,25 @@ mod tests {
             why: "it has too many values",
         });
         assert_eq!(all(&data), refused);
+    }
+
+    #[test]
+    fn a_bomb_of_names_is_refused() {
+        let refused = Err(FtdcError::Damaged {
+            why: "its names are too long",
+        });
+        let below: Document = (0..2_000).map(|n| (format!("n{n}"), n.into())).collect();
+        let long = doc! { "x".repeat(20_000): below };
+        let data = writing::chunk(&[long]);
+        assert_eq!(all(&data), refused);
+        let unwanted = Chunk::decode(&data, |_| false);
+        assert_eq!(unwanted.map(|chunk| chunk.series), Ok(Vec::new()));
+        // Names of no length take memory as well.
+        let mut deep: Document = (0..20_000).map(|n| (format!("n{n}"), n.into())).collect();
+        for _ in 0..35 {
+            deep = doc! { "": deep };
+        }
+        assert_eq!(all(&writing::chunk(&[deep])), refused);
     }
 
     proptest! {

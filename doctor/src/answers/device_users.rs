@@ -42,6 +42,15 @@ pub struct DeviceUser {
 }
 
 impl DeviceUser {
+    /// Where that is known from, for people.
+    pub(crate) fn source(&self) -> &'static str {
+        if self.path.is_empty() {
+            "serverStatus, collStats"
+        } else {
+            "trace"
+        }
+    }
+
     /// "reads of shop.orders by application threads".
     pub fn describe(&self) -> String {
         let direction = if self.writes { "writes to" } else { "reads of" };
@@ -150,7 +159,7 @@ fn counted(evidence: &Evidence<'_>) -> Option<Vec<DeviceUser>> {
     let waiting = evidence.read_waiting()?;
     let collections = &evidence.examined()?.collections;
     let read = |c: &CollectionFacts| c.read_into_cache_bytes.unwrap_or(0);
-    let all_read: u64 = collections.iter().map(read).sum();
+    let all_read = collections.iter().map(read).fold(0, u64::saturating_add);
     let mut users = Vec::new();
     for collection in collections {
         let moved = [

@@ -8,7 +8,8 @@
 //!
 //! The page cache behind serves the shortest distances already, at little cost. So of the reads that
 //! added cache would serve, as many as were page-cache hits count as hits, and only those beyond as reads
-//! that waited for the disk.
+//! that waited for the disk. Each of them also saves its share of what reads cost beside the call itself:
+//! checksum and decompression, which the server's own clock covers and the trace does not.
 
 use seekscope_pattern::{PatternKind, TraceAnalysis};
 use seekscope_run::units::format_bytes;
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::host::memory_limit;
 use crate::Evidence;
-use crate::evidence::waiting::waited;
+use crate::evidence::waiting::{READ_TIME, waited};
 use crate::wording::whole;
 
 /// The curve's ends, and four points an octave would be more than its error bears out.
@@ -66,7 +67,7 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
     if reuse.references < REFERENCES_MIN {
         return None;
     }
-    let reads = Reads::of(trace);
+    let reads = Reads::of(evidence, trace, seconds);
     let (expansion, expansion_from) = expansion(evidence);
     let mut points = Vec::new();
     for added_bytes in added(evidence) {
@@ -82,20 +83,23 @@ pub(super) fn memory(evidence: &Evidence<'_>) -> Option<MemoryAnswer> {
     points.dedup_by(|b, a| a.miss_ratio == b.miss_ratio && a.added_bytes > 0);
     let exact = reuse.sampling_rate >= 1.0;
     Some(MemoryAnswer {
-        cache_bytes: evidence
-            .examined()
-            .and_then(|member| member.target.cache_bytes),
+        cache_bytes: cache_bytes(evidence),
         points,
         error: if exact { ERROR_EXACT } else { ERROR_SAMPLED },
         method: format!(
             "LRU stack distances (Mattson and others, 1970) of {} page references that missed the \
              server's cache, {} (SHARDS, Waldspurger and others, FAST 2015), so of a cache added behind \
-             it; a byte of a file takes {expansion:.1} in the cache ({expansion_from}); miss ratio within \
+             it; a byte of a file takes {expansion:.1} in the cache ({expansion_from}){}; miss ratio within \
              {:.0} % of all reads; what is re-used after more than {} is not seen",
             reuse.references,
             match exact {
                 true => "all of them followed".into(),
                 false => format!("one page in {:.0} followed", 1.0 / reuse.sampling_rate),
+            },
+            match reads.beside_s > 0.0 {
+                true =>
+                    "; checksum and decompression count as the server's clock has them beyond the calls",
+                false => "",
             },
             if exact {
                 ERROR_EXACT * 100.0
@@ -116,10 +120,12 @@ struct Reads {
     streamed_hits: f64,
     waited: f64,
     waited_s: f64,
+    /// Of all of them together, what the server counts beyond the calls.
+    beside_s: f64,
 }
 
 impl Reads {
-    fn of(trace: &TraceAnalysis) -> Self {
+    fn of(evidence: &Evidence<'_>, trace: &TraceAnalysis, seconds: f64) -> Self {
         let mut reads = Self::default();
         for file in &trace.files {
             let (count, ns) = waited(file);
@@ -133,6 +139,9 @@ impl Reads {
                 reads.streamed_hits += hit.count as f64;
             }
         }
+        // Of application threads alone, while the calls are those of all threads: too little at worst.
+        let counted_s = evidence.status_rate(&[READ_TIME]).unwrap_or(0.0) / 1e6 * seconds;
+        reads.beside_s = (counted_s - reads.hits_s - reads.waited_s).max(0.0);
         reads
     }
 
@@ -143,12 +152,59 @@ impl Reads {
     /// Waiting that is saved when this share of the reads, the soonest re-used, is served, s.
     fn saved_s(&self, share: f64) -> f64 {
         let saved = share * self.all();
-        let re_used_hits = (self.hits - self.streamed_hits).max(0.0);
-        let saved_hits = saved.min(re_used_hits);
+        let saved_hits = saved.min(self.re_used_hits());
         let saved_waits = (saved - saved_hits).min(self.waited);
-        saved_hits * self.hits_s / self.hits.max(1.0)
-            + saved_waits * self.waited_s / self.waited.max(1.0)
+        saved_hits * self.hit_s() + saved_waits * (self.wait_s() + self.beside_each_s())
     }
+
+    /// Of a saving, what is waiting for the disk, s: hits come first, see [`Self::saved_s`].
+    fn of_disk_s(&self, saved_s: f64) -> f64 {
+        let of_waits_s = (saved_s - self.re_used_hits() * self.hit_s()).max(0.0);
+        let wait_s = self.wait_s();
+        of_waits_s * wait_s / (wait_s + self.beside_each_s()).max(1e-12)
+    }
+
+    fn re_used_hits(&self) -> f64 {
+        (self.hits - self.streamed_hits).max(0.0)
+    }
+
+    /// Of one hit.
+    fn hit_s(&self) -> f64 {
+        self.hits_s / self.hits.max(1.0) + self.beside_each_s()
+    }
+
+    /// For the disk, of one read that waited.
+    fn wait_s(&self) -> f64 {
+        self.waited_s / self.waited.max(1.0)
+    }
+
+    fn beside_each_s(&self) -> f64 {
+        self.beside_s / self.all().max(1.0)
+    }
+}
+
+/// Of what more cache would save by the answer on memory, s per hour, the waiting for the disk; the rest
+/// are page-cache hits, checksums and decompression. All of it without such an answer.
+pub(crate) fn saved_of_disk(evidence: &Evidence<'_>, saved_s_per_hour: f64) -> f64 {
+    let followed = |trace: &&TraceAnalysis| trace.reuse.references >= REFERENCES_MIN;
+    let (Some(trace), Some(seconds)) = (evidence.trace.filter(followed), evidence.traced_s())
+    else {
+        return saved_s_per_hour;
+    };
+    let hours = seconds / 3600.0;
+    let reads = Reads::of(evidence, trace, seconds);
+    reads.of_disk_s(saved_s_per_hour * hours) / hours
+}
+
+/// Of the server: what it was started with, else what it says now.
+fn cache_bytes(evidence: &Evidence<'_>) -> Option<u64> {
+    let target = evidence.examined().and_then(|m| m.target.cache_bytes);
+    let told = || {
+        evidence
+            .status(&["wiredTiger.cache.maximum bytes configured"])?
+            .last()
+    };
+    target.or_else(|| told().map(whole).filter(|bytes| *bytes > 0))
 }
 
 /// Bytes that a byte of a file takes in the cache, and where that is known from.
@@ -164,8 +220,9 @@ fn expansion(evidence: &Evidence<'_>) -> (f64, &'static str) {
         c.storage_bytes
             .saturating_sub(c.reusable_bytes.unwrap_or(0))
     };
-    let data: u64 = collections.iter().map(|c| c.data_bytes).sum();
-    let stored: u64 = collections.iter().map(used).sum();
+    let sum = |sizes: &mut dyn Iterator<Item = u64>| sizes.fold(0, u64::saturating_add);
+    let data = sum(&mut collections.iter().map(|c| c.data_bytes));
+    let stored = sum(&mut collections.iter().map(used));
     if stored > 0 && data > 0 {
         let ratio = data as f64 / stored as f64;
         return (ratio.clamp(1.0, EXPANSION_MAX), "sizes of the collections");
@@ -181,13 +238,13 @@ fn added(evidence: &Evidence<'_>) -> impl Iterator<Item = u64> {
 }
 
 impl MemoryAnswer {
-    /// The least added cache that saves nearly (nine tenths) as much waiting as the most does.
-    pub(crate) fn worth_adding(&self) -> Option<&MemoryPoint> {
+    /// The least added cache that saves nearly (nine tenths) as much waiting as the most does, of additions
+    /// up to a size.
+    pub(crate) fn worth_adding(&self, upto_bytes: u64) -> Option<&MemoryPoint> {
         let saved = |point: &MemoryPoint| point.waiting_saved_s_per_hour;
-        let most = self.points.iter().map(saved).fold(0.0, f64::max);
-        self.points
-            .iter()
-            .find(|p| most > 0.0 && saved(p) >= 0.9 * most)
+        let mut points = self.points.iter().filter(|p| p.added_bytes <= upto_bytes);
+        let most = points.clone().map(saved).fold(0.0, f64::max);
+        points.find(|p| most > 0.0 && saved(p) >= 0.9 * most)
     }
 
     /// "with 1.0 GiB more 62 % of these reads would go, …", for the points up to a size.
@@ -213,7 +270,7 @@ mod tests {
     use seekscope_run::FileRole;
 
     use super::*;
-    use crate::testing::{Call, Recording};
+    use crate::testing::{Call, Recording, shuffled};
 
     /// Reads `pages` pages of 32 KiB in turn, `rounds` times.
     fn in_turn(pages: u32, rounds: u32, hits: bool) -> Option<MemoryAnswer> {
@@ -258,7 +315,8 @@ mod tests {
             (1.0, 0.0)
         );
         assert_eq!(at(32).miss_ratio, 1.0);
-        let best = answer.worth_adding().unwrap();
+        let best = answer.worth_adding(u64::MAX).unwrap();
+        assert_eq!(answer.worth_adding(32 << 20), None);
         assert!([128, 256].contains(&(best.added_bytes >> 20)), "{best:?}");
         assert!((best.miss_ratio - 0.25).abs() < 0.02, "{best:?}");
         // Of 8192 reads of 10 ms, in a minute.
@@ -273,16 +331,59 @@ mod tests {
     #[test]
     fn what_the_page_cache_serves_saves_little() {
         let answer = in_turn(2048, 4, true).unwrap();
-        let best = answer.worth_adding().unwrap();
+        let best = answer.worth_adding(u64::MAX).unwrap();
         assert!(best.miss_ratio < 0.3, "{best:?}");
         assert!(best.waiting_saved_s_per_hour < 5.0, "{best:?}");
+    }
+
+    #[test]
+    fn checksum_and_decompression_are_saved_as_well() {
+        // 2048 misses of 10 ms and 6144 hits of 10 µs, each with 1 ms on the server's clock beyond the call.
+        let mut recording = Recording::new();
+        let file_id = recording.file("a.wt", FileRole::Collection, None);
+        let tid = recording.thread("conn1");
+        let pages = [
+            shuffled(2048),
+            shuffled(2048),
+            shuffled(2048),
+            shuffled(2048),
+        ]
+        .concat();
+        for (i, page) in pages.into_iter().enumerate() {
+            let call = Call {
+                tid,
+                file_id,
+                at_s: i as f64 * 0.007,
+                offset: u64::from(page) * 32_768,
+                bytes: 32_768,
+                latency_s: if i < 2048 { 0.01 } else { 1e-5 },
+            };
+            match i < 2048 {
+                true => recording.miss(call),
+                false => recording.hit(call),
+            }
+        }
+        recording.rising(READ_TIME, (20.48 + 0.061_44 + 8.192) / 60.0 * 1e6);
+        let answer = recording
+            .examine(|_, answers| answers.memory.clone())
+            .unwrap();
+        let best = answer.worth_adding(u64::MAX).unwrap();
+        let hits = 6144.0 * 0.001_01 * 60.0;
+        let saved = best.waiting_saved_s_per_hour;
+        assert!((saved / hits - 1.0).abs() < 0.05, "{saved} {hits}");
+        assert!(answer.method.contains("checksum"), "{}", answer.method);
+        let of_disk = |saved| recording.examine(|evidence, _| saved_of_disk(evidence, saved));
+        assert!(of_disk(0.95 * hits) < 1e-6, "hits come first");
+        let beyond = of_disk(hits + 110.0);
+        assert!((beyond / 100.0 - 1.0).abs() < 0.05, "{beyond}");
+        assert_eq!(Recording::new().examine(|e, _| saved_of_disk(e, 7.0)), 7.0);
     }
 
     #[test]
     fn reads_without_repeats_have_nothing_to_gain() {
         let answer = in_turn(2048, 1, false).unwrap();
         assert!(answer.points.iter().all(|p| p.miss_ratio == 1.0));
-        assert_eq!(answer.worth_adding(), None);
+        assert_eq!(answer.worth_adding(u64::MAX), None);
         assert_eq!(in_turn(10, 1, false), None, "too few");
     }
 }

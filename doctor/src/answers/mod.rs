@@ -20,8 +20,12 @@ pub(crate) use device_load::{Ceiling, ceiling_reached};
 pub use device_users::DeviceUser;
 pub use durations::JobDuration;
 pub use host::HostAnswer;
-pub(crate) use host::{Tickets, cache_is_too_large, memory_limit, mongod_version, tickets_of};
+pub(crate) use host::{
+    Tickets, cache_is_too_large, largest_cache, memory_for_cache, memory_limit, mongod_version,
+    tickets_of,
+};
 pub use members::{MemberAnswer, MemberDifference};
+pub(crate) use memory::saved_of_disk;
 pub use memory::{MemoryAnswer, MemoryPoint};
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;

@@ -32,6 +32,8 @@ pub struct SpaceAnswer {
     /// in its first 80 % and less than 10 % in its first 90 %. `None` where it would do nothing or cannot
     /// be told.
     pub compact_gives_bytes: Option<u64>,
+    /// Would `compact` begin at all? `None` where it cannot be told.
+    pub compact_begins: Option<bool>,
     /// What a rewrite (`reorder`, resync) gives back.
     pub rewrite_gives_bytes: u64,
     /// One sentence for people.
@@ -83,6 +85,7 @@ fn of_walked(file: &LayoutFile) -> SpaceAnswer {
         free_bytes: file.free_bytes,
         free_at_end_bytes: file.free_at_end_bytes,
         compact_gives_bytes: compact.and_then(|begins| begins.then_some(file.free_bytes)),
+        compact_begins: compact,
         rewrite_gives_bytes: file.free_bytes,
         advice: String::new(),
     };
@@ -127,14 +130,15 @@ fn of_told(collection: &CollectionFacts) -> Vec<SpaceAnswer> {
     files
         .filter_map(|(name, file_bytes, free_bytes)| {
             let free_bytes = free_bytes.filter(|_| file_bytes > 0)?;
+            let compact = (free_bytes < file_bytes / 10).then_some(false);
             let mut answer = SpaceAnswer {
                 name,
                 file_bytes,
                 free_bytes,
+                compact_begins: compact,
                 rewrite_gives_bytes: free_bytes,
                 ..SpaceAnswer::default()
             };
-            let compact = (free_bytes < file_bytes / 10).then_some(false);
             answer.advice = advice(&answer, compact, None);
             Some(answer)
         })

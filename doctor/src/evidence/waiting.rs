@@ -17,7 +17,7 @@ pub(crate) struct ReadWaiting {
 }
 
 /// Time that threads waited for pages to be read, µs, and pages.
-const READ_TIME: &str =
+pub(crate) const READ_TIME: &str =
     "wiredTiger.cache.application threads page read from disk to cache time (usecs)";
 const READ_COUNT: &str = "wiredTiger.cache.application threads page read from disk to cache count";
 

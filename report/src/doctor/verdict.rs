@@ -2,6 +2,7 @@
 
 use seekscope_doctor::Answers;
 use seekscope_doctor::answers::DeviceLoad;
+use seekscope_doctor::ranking::is_seen;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
 use seekscope_run::{Finding, Outcome};
@@ -60,9 +61,10 @@ pub(super) fn of(input: &DoctorReportInput<'_>) -> Verdict {
     }
 }
 
-/// How many findings there are, and what the first is worth; `None` without any.
+/// How many findings there are, and what the first is worth, where that was seen; `None` without any.
 fn next(findings: &[Finding]) -> Option<String> {
-    let saved_s = findings.first()?.saves_s_per_hour;
+    let first = findings.first()?;
+    let saved_s = first.saves_s_per_hour.filter(|_| is_seen(first));
     let saved_s = saved_s.filter(|s| s.is_finite() && *s >= SAVED_LEAST_S);
     let saved = saved_s.map(|s| format!("saves about {} s of waiting per hour", format_rate(s)));
     let count = format_count(findings.len() as u64);
@@ -175,6 +177,15 @@ mod tests {
             "The disk is the bottleneck: 91.0 % of what it can do is used. 2 findings: acting on the first \
              saves about 840 s of waiting per hour."
         );
+        let mut of_a_scan = finding("a", Some(840.0));
+        of_a_scan.gain = Some(seekscope_run::Gain {
+            value: 1.0,
+            low: 1.0,
+            high: 1.0,
+            unit: "s per cold scan".into(),
+        });
+        let not_seen = verdict_of(vec![of_a_scan], load(Some(0.2), None));
+        assert!(not_seen.ends_with(" One finding."), "{not_seen}");
         let room = verdict_of(Vec::new(), load(Some(0.2), None));
         assert!(
             room.starts_with("The disk has room") && room.ends_with(NO_CAUSE),

@@ -102,6 +102,7 @@ const KEPT: [(&[&str], Names); 22] = [
 ];
 
 const CACHE: &[&str] = &[
+    "application thread time",
     "application threads page",
     "bytes",
     "eviction currently operating in aggressive mode",
@@ -114,6 +115,7 @@ const CACHE: &[&str] = &[
     "internal pages evicted",
     "maximum bytes configured",
     "modified pages evicted",
+    "page evict attempts by application threads",
     "pages currently held in the cache",
     "pages evicted by application threads",
     "pages read into cache",
@@ -204,10 +206,14 @@ impl Names {
 
 /// Whether a number at this path of `serverStatus` is one of those that are kept.
 pub(crate) fn is_kept(path: &[&str]) -> bool {
-    KEPT.iter().any(|(section, names)| {
-        let below = path.strip_prefix(*section).and_then(<[&str]>::first);
-        below.is_some_and(|name| names.contains(name))
-    })
+    // As `keep_numbers` has it: diagnostic files are as little to be trusted as replies.
+    let joined: usize = path.iter().map(|name| name.len() + 1).sum();
+    let small = path.len() <= DEPTH_MAX && joined <= NAME_MAX_BYTES + 1;
+    small
+        && KEPT.iter().any(|(section, names)| {
+            let below = path.strip_prefix(*section).and_then(<[&str]>::first);
+            below.is_some_and(|name| names.contains(name))
+        })
 }
 
 fn keep(status: &Document, source: &str, rows: &mut Rows) {
@@ -290,6 +296,35 @@ mod tests {
         ];
         let expected = expected.map(|(name, value)| (name.to_string(), value));
         assert_eq!(kept(&status), expected);
+    }
+
+    /// Where WiredTiger 11.3 counts evicting by application threads.
+    #[test]
+    fn a_reply_of_mongod_8_0() {
+        let names = [
+            "application thread time evicting (usecs)",
+            "page evict attempts by application threads",
+        ];
+        let cache = doc! { names[0]: 7_i64, names[1]: 7_i64 };
+        let found = kept(&doc! { "wiredTiger": { "cache": cache } });
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(
+            names
+                .iter()
+                .all(|name| is_kept(&["wiredTiger", "cache", name]))
+        );
+    }
+
+    #[test]
+    fn the_same_names_are_kept_of_replies_and_diagnostic_files() {
+        for (length, expected) in [(160, true), (200, false)] {
+            let name = "x".repeat(length);
+            assert_eq!(is_kept(&["connections", "deep", &name]), expected);
+            let status = doc! { "connections": { "deep": { &name: 1 } } };
+            assert_eq!(!kept(&status).is_empty(), expected);
+        }
+        assert!(is_kept(&["connections", "1", "2", "3", "4", "5"]));
+        assert!(!is_kept(&["connections", "1", "2", "3", "4", "5", "6"]));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use seekscope_run::units::format_bytes;
 
 use super::{HostAnswer, mongod_version};
 use crate::Evidence;
-use crate::wording::mongosh;
+use crate::wording::{mongosh, whole};
 
 /// The cache may take so much of the memory that there is: the rest is for connections, sorts, the page
 /// cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
@@ -18,17 +18,26 @@ const DIRTY_RATIO_MAX: u32 = 20;
 const LARGE_MEMORY_BYTES: u64 = 64 << 30;
 
 /// Memory that the examined server may use, bytes, and what limits it: its control group, or the host.
+/// `None` where the server is on another host than the one that is known.
 pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str)> {
+    let group = evidence.host_settings()?.surroundings.memory_limit_bytes;
     let host_bytes = evidence.document.host.as_ref().map(|h| h.memory_bytes);
-    let group = evidence
-        .host_settings()
-        .and_then(|h| h.surroundings.memory_limit_bytes);
     match (group, host_bytes.filter(|bytes| *bytes > 0)) {
         (Some(group), host) if host.is_none_or(|host| group < host) => {
             Some((group, "its control group"))
         }
         (_, host) => Some((host?, "the host")),
     }
+}
+
+/// The largest cache that so much memory bears.
+pub(crate) fn largest_cache(limit_bytes: u64) -> u64 {
+    whole(CACHE_SHARE_MAX * limit_bytes as f64)
+}
+
+/// The least memory that bears such a cache.
+pub(crate) fn memory_for_cache(cache_bytes: u64) -> u64 {
+    whole((cache_bytes as f64 / CACHE_SHARE_MAX).ceil())
 }
 
 /// Is the cache more than its server's memory can bear?

@@ -119,7 +119,11 @@ pub(super) fn compatibility(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let member = evidence.examined()?;
     let has = member.compatibility_version.as_deref()?;
     let version = &member.target.version;
-    mongod_version(evidence)?;
+    // From 7.0 on the server wants it confirmed; older ones refuse the word.
+    let confirm = match mongod_version(evidence)? {
+        0..7 => "",
+        _ => ", confirm: true",
+    };
     let release: Vec<&str> = version.split('.').take(2).collect();
     let wants = release.join(".");
     Some(HostAnswer {
@@ -130,9 +134,7 @@ pub(super) fn compatibility(evidence: &Evidence<'_>) -> Option<HostAnswer> {
         loss_s_per_hour: None,
         command: mongosh(
             evidence.uri(),
-            &format!(
-                "db.adminCommand({{setFeatureCompatibilityVersion: \"{wants}\", confirm: true}})"
-            ),
+            &format!("db.adminCommand({{setFeatureCompatibilityVersion: \"{wants}\"{confirm}}})"),
         ),
         wants,
     })

@@ -174,4 +174,9 @@ fn settings_of_the_server() {
     recording.examined().compatibility_version = Some("6.0".into());
     let found = answer(&recording, "feature compatibility version").unwrap();
     assert!(!found.fits && found.wants == "7.0", "{found:?}");
+    assert!(found.command.contains("confirm: true"), "{found:?}");
+    recording.examined().target.version = "6.0.12".into();
+    recording.examined().compatibility_version = Some("5.0".into());
+    let found = answer(&recording, "feature compatibility version").unwrap();
+    assert!(!found.command.contains("confirm"), "{found:?}");
 }

@@ -48,7 +48,8 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let title = match (pressure, swapped) {
         (Some(share), _) => {
             format!(
-                "The host is short of memory: tasks wait for it {} of the time",
+                "{} is short of memory: tasks wait for it {} of the time",
+                whose(evidence),
                 percent(share)
             )
         }
@@ -61,12 +62,20 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         id: "memory.short".into(),
         title,
         evidence: evidence_of,
-        saves_s_per_hour: pressure.map(|share| share * 3600.0),
         confidence: if pressure.is_some() { "medium" } else { "low" }.into(),
         risk: "A smaller cache reads more from the disk; see the answer on memory first.".into(),
         command: "ps -eo rss,comm --sort=-rss | head".into(),
         ..Finding::default()
     }]
+}
+
+/// The kernel counts for all of the host, its groups that reach their own limits included.
+fn whose(evidence: &Evidence<'_>) -> &'static str {
+    let host = evidence.host_settings();
+    match host.and_then(|host| host.surroundings.memory_limit_bytes) {
+        Some(_) => "The server's control group or the host",
+        None => "The host",
+    }
 }
 
 fn pressure_share(evidence: &Evidence<'_>) -> Option<f64> {
@@ -86,7 +95,14 @@ mod tests {
         recording.values("pressure", "memory.some_us", |s| s * 100_000.0);
         let found = recording.findings(&DETECTOR);
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].saves_s_per_hour, Some(360.0));
+        assert_eq!(found[0].saves_s_per_hour, None, "others may wait");
+        assert!(found[0].title.starts_with("The host is"), "{found:?}");
+        recording.host().surroundings.memory_limit_bytes = Some(4 << 30);
+        let title = &recording.findings(&DETECTOR)[0].title;
+        assert!(
+            title.starts_with("The server's control group or the host is"),
+            "{title}"
+        );
         let mut swapped = Recording::new();
         swapped.host().swapped_bytes = Some(1 << 30);
         assert!(swapped.findings(&DETECTOR)[0].title.starts_with("1.00 GiB"));

@@ -7,7 +7,7 @@ use seekscope_run::units::format_bytes;
 use seekscope_run::{CollectionFacts, Finding};
 
 use super::{Detector, confidence, engine_option, saved_per_hour};
-use crate::answers::MemoryAnswer;
+use crate::answers::{MemoryAnswer, largest_cache, memory_for_cache, memory_limit};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{percent, whole};
 use crate::{Answers, Evidence};
@@ -46,8 +46,21 @@ fn is_full(evidence: &Evidence<'_>) -> bool {
     }
 }
 
+/// What the server's host bears, where that is worth it; else what another host would have to.
 fn by_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer) -> Option<Finding> {
-    let best = memory.worth_adding()?;
+    let room = room(evidence, memory.cache_bytes);
+    let here = room.and_then(|bytes| of_curve(evidence, memory, bytes));
+    here.or_else(|| of_curve(evidence, memory, u64::MAX))
+}
+
+/// More cache that the memory of the server's host bears; `None` where it is not known.
+fn room(evidence: &Evidence<'_>, cache_bytes: Option<u64>) -> Option<u64> {
+    let (limit_bytes, _) = memory_limit(evidence)?;
+    Some(largest_cache(limit_bytes).saturating_sub(cache_bytes?))
+}
+
+fn of_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer, upto_bytes: u64) -> Option<Finding> {
+    let best = memory.worth_adding(upto_bytes)?;
     let saved = best.waiting_saved_s_per_hour;
     let share = 1.0 - best.miss_ratio;
     if share < SAVED_SHARE_MIN + memory.error || saved < NOTICEABLE_S_PER_HOUR {
@@ -82,14 +95,18 @@ fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
     if member.collections_left_out > 0 || member.collections.is_empty() {
         return None;
     }
-    let stored: u64 = member.collections.iter().map(stored_bytes).sum();
+    let sum = |bytes: fn(&CollectionFacts) -> u64| {
+        let sizes = member.collections.iter().map(bytes);
+        sizes.fold(0, u64::saturating_add)
+    };
+    let stored = sum(stored_bytes);
     let share = 1.0 - stored as f64 / read.max(1.0);
     let waiting = evidence.read_waiting()?;
     let saved = waiting.s_per_s * 3600.0 * share;
     if share < SAVED_SHARE_MIN || saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
-    let data: u64 = member.collections.iter().map(|c| c.data_bytes).sum();
+    let data = sum(|c| c.data_bytes);
     let cache_bytes = member.target.cache_bytes;
     let added = data.max(stored).saturating_sub(cache_bytes.unwrap_or(0));
     let mut finding = finding(
@@ -118,8 +135,8 @@ fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
 }
 
 fn stored_bytes(collection: &CollectionFacts) -> u64 {
-    let indexes: u64 = collection.indexes.iter().map(|index| index.bytes).sum();
-    collection.storage_bytes + indexes
+    let indexes = collection.indexes.iter().map(|index| index.bytes);
+    indexes.fold(collection.storage_bytes, u64::saturating_add)
 }
 
 fn finding(
@@ -131,10 +148,9 @@ fn finding(
     let has = cache_bytes.map_or("The cache".into(), |b| {
         format!("The cache of {}", format_bytes(b))
     });
-    let wanted = cache_bytes.unwrap_or(0) + added_bytes;
-    let available = evidence
-        .host_settings()
-        .and_then(|host| host.memory_available_bytes);
+    let wanted = cache_bytes.unwrap_or(0).saturating_add(added_bytes);
+    // A cache that its host cannot bear ends its server: no command for that, nor where nobody knows.
+    let fits = room(evidence, cache_bytes).is_some_and(|room| added_bytes <= room);
     Finding {
         id: "cache.too-small".into(),
         title: format!(
@@ -143,18 +159,34 @@ fn finding(
             percent(share)
         ),
         confidence: confidence(evidence),
-        risk: match available {
-            Some(available) => format!(
-                "The host has {} available; what the cache takes, the page cache loses. The setting holds \
-                 until a restart: write it into the configuration as well.",
-                format_bytes(available)
+        risk: match fits {
+            true => risk(evidence),
+            false => format!(
+                "It needs a host, or a control group, with about {}; what the cache takes, the page cache \
+                 loses.",
+                format_bytes(memory_for_cache(wanted))
             ),
-            None => "What the cache takes, the page cache loses; see that the host has the memory."
-                .into(),
         },
-        command: engine_option(evidence, &format!("cache_size={}M", wanted >> 20)),
+        command: match fits {
+            true => engine_option(evidence, &format!("cache_size={}M", wanted >> 20)),
+            false => String::new(),
+        },
         ..Finding::default()
     }
+}
+
+fn risk(evidence: &Evidence<'_>) -> String {
+    let host = evidence.host_settings();
+    let available = host.and_then(|host| host.memory_available_bytes);
+    let has = available.map_or(String::new(), |bytes| {
+        format!("The host has {} available; ", format_bytes(bytes))
+    });
+    let text = "what the cache takes, the page cache loses. The setting holds until a restart: write it \
+                into the configuration as well.";
+    if has.is_empty() {
+        return format!("See that the host has the memory; {text}");
+    }
+    format!("{has}{text}")
 }
 
 #[cfg(test)]
@@ -200,6 +232,33 @@ mod tests {
     }
 
     #[test]
+    fn no_command_asks_for_memory_that_is_not_there() {
+        let mut recording = read_again(4);
+        let command = |recording: &Recording| {
+            let found = recording.findings(&DETECTOR).remove(0);
+            (found.command, found.risk)
+        };
+        // 80 % of it are the cache of 8 GiB already.
+        recording.host().surroundings.memory_limit_bytes = Some(10 * GIB);
+        let (text, risk) = command(&recording);
+        assert_eq!(text, "");
+        assert!(risk.starts_with("It needs a host"), "{risk}");
+        // There is room for the working set of 64 MiB, but not for all that the host has.
+        recording.host().surroundings.memory_limit_bytes = Some(10 * GIB + (900 << 20));
+        let wanted = command(&recording).0;
+        assert!(wanted.contains("cache_size=8"), "{wanted}");
+        recording.examined().target.cache_bytes = None;
+        recording.steady(
+            "wiredTiger.cache.maximum bytes configured",
+            4.0 * GIB as f64,
+        );
+        let told = command(&recording).0;
+        assert!(told.contains("cache_size=4"), "{told}");
+        recording.examination().host = None;
+        assert_eq!(command(&recording).0, "", "this host is not the server's");
+    }
+
+    #[test]
     fn healthy() {
         let mut once = read_again(1);
         once.steady("wiredTiger.cache.bytes currently in the cache", 8e8);
@@ -228,6 +287,16 @@ mod tests {
         let saved = found[0].saves_s_per_hour.unwrap();
         assert!((saved / 1200.0 - 1.0).abs() < 0.01, "{saved}");
         assert_eq!(found[0].confidence, "low");
+        // There are 32 GiB, and a cache of 8.
+        recording.examined().collections[0].data_bytes = 100 * GIB;
+        assert_eq!(recording.findings(&DETECTOR)[0].command, "");
+        recording.examined().collections[0].data_bytes = u64::MAX;
+        recording.examined().collections.push(CollectionFacts {
+            data_bytes: u64::MAX,
+            ..CollectionFacts::default()
+        });
+        assert_eq!(recording.findings(&DETECTOR).len(), 1);
+        recording.examined().collections.truncate(1);
         recording.examined().collections_left_out = 1;
         assert_eq!(recording.findings(&DETECTOR), [], "there may be more data");
     }

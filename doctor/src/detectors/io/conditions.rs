@@ -61,6 +61,7 @@ impl Load {
         }
         recording.values("process", "read_bytes", |s| s * per_s * f64::from(PAGE));
         recording.values("process", "write_bytes", |s| s * 4096.0);
+        recording.values("process", "cpu_ns", |s| s * 0.2e9);
         let read = "wiredTiger.cache.application threads page read from disk to cache";
         recording.rising(
             &format!("{read} time (usecs)"),

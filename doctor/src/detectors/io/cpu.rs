@@ -23,23 +23,43 @@ fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
     judge(evidence).into_iter().collect()
 }
 
+/// CPUs that the server used on average, and may use.
+struct Use {
+    used: f64,
+    allowed: f64,
+}
+
+impl Use {
+    fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let host = evidence.document.host.as_ref();
+        let cpus = host.map(|h| f64::from(h.cpus)).filter(|n| *n > 0.0)?;
+        Some(Self {
+            used: evidence.rate("process", "cpu_ns")? / 1e9,
+            allowed: quota(evidence).map_or(cpus, |quota| quota.min(cpus)),
+        })
+    }
+
+    fn share(&self) -> f64 {
+        self.used / self.allowed.max(0.01)
+    }
+}
+
+fn quota(evidence: &Evidence<'_>) -> Option<f64> {
+    evidence.host_settings()?.surroundings.cpu_quota
+}
+
+/// Share of the CPUs that the server may use, which it did; `None` where that is not known.
+pub(super) fn busy_share(evidence: &Evidence<'_>) -> Option<f64> {
+    Use::of(evidence).map(|found| found.share())
+}
+
 fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
-    let cpus = evidence
-        .document
-        .host
-        .as_ref()
-        .map(|h| f64::from(h.cpus))
-        .filter(|n| *n > 0.0)?;
-    let quota = evidence
-        .host_settings()
-        .and_then(|host| host.surroundings.cpu_quota);
-    let allowed = quota.map_or(cpus, |quota| quota.min(cpus));
-    let used = evidence.rate("process", "cpu_ns")? / 1e9;
+    let found = Use::of(evidence)?;
+    let (used, allowed, busy) = (found.used, found.allowed, found.share());
     let pressure = evidence.rate("pressure", "cpu.some_us").map(|us| us / 1e6);
     let throttled = evidence
         .rate("cgroup", "cpu_throttled_ns")
         .map_or(0.0, |ns| ns / 1e9);
-    let busy = used / allowed.max(0.01);
     let crowded = pressure.is_some_and(|p| p >= PRESSURE) && busy >= BUSY_UNDER_PRESSURE;
     if busy < BUSY && !crowded && throttled < THROTTLED {
         return None;
@@ -66,16 +86,23 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
     }));
     Some(Finding {
         id: "cpu.saturated".into(),
-        title: format!(
-            "The CPUs are the limit: the server takes {} of what it is allowed",
-            percent(busy)
-        ),
+        title: if busy >= BUSY || crowded {
+            format!(
+                "The CPUs are the limit: the server takes {} of what it is allowed",
+                percent(busy)
+            )
+        } else {
+            format!(
+                "A CPU quota is the limit: it made the server wait {throttled:.2} s per second, summed over \
+                 CPUs"
+            )
+        },
         evidence: sentences,
         confidence: "medium".into(),
         risk: "What a faster CPU would save cannot be told from here; a faster disk saves nothing while \
                threads wait for CPUs."
             .into(),
-        command: quota.map_or(String::new(), |_| "cat /sys/fs/cgroup/cpu.max".into()),
+        command: quota(evidence).map_or(String::new(), |_| "cat /sys/fs/cgroup/cpu.max".into()),
         ..Finding::default()
     })
 }
@@ -108,6 +135,18 @@ mod tests {
         let mut quota = using(1.0, 0.1);
         quota.host().surroundings.cpu_quota = Some(1.0);
         assert_eq!(quota.findings(&DETECTOR).len(), 1);
+    }
+
+    /// Bursts use up the quota of each tenth of a second, while the average is low.
+    #[test]
+    fn ill_by_a_quota_alone() {
+        let mut recording = using(0.5, 0.1);
+        recording.host().surroundings.cpu_quota = Some(4.0);
+        recording.values("cgroup", "cpu_throttled_ns", |s| s * 0.3e9);
+        assert_eq!(
+            recording.findings(&DETECTOR)[0].title,
+            "A CPU quota is the limit: it made the server wait 0.30 s per second, summed over CPUs"
+        );
     }
 
     #[test]

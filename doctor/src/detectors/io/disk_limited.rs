@@ -6,7 +6,7 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, cpu, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
 use crate::evidence::waiting::ReadWaiting;
@@ -22,8 +22,10 @@ pub(super) const DETECTOR: Detector = Detector {
 /// Calls wait this many times as long as the disk takes, and at least so long, ns.
 const HELD_BACK: f64 = 8.0;
 const HELD_BACK_MIN_NS: f64 = 5e6;
-/// Share of the time in which some task waited for a CPU; beyond, calls may wait for that.
+/// Share of the time in which some task waited for a CPU; beyond, calls may wait for that. Where the kernel
+/// does not tell, share of the CPUs that the server used.
 const CPU_PRESSURE_MAX: f64 = 0.5;
+const CPU_USED_MAX: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(load) = answers.device_load.as_ref() else {
@@ -31,7 +33,7 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     };
     let found = match ceiling_reached(evidence) {
         Some(ceiling) => at_ceiling(evidence, load, &ceiling),
-        None => held_back(evidence, load),
+        None => held_back(evidence, answers, load),
     };
     found.into_iter().collect()
 }
@@ -142,21 +144,20 @@ fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
 }
 
 /// A limit that nobody told us of.
-fn held_back(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<Finding> {
+fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> Option<Finding> {
     let waiting = evidence
         .read_waiting()
         .filter(|waiting| waiting.source == "trace")?;
     let disk_ns = load.read_ns?;
     let reads = waiting.reads_per_s * evidence.traced_s()?;
-    let cpu = evidence
-        .rate("pressure", "cpu.some_us")
-        .map_or(0.0, |us| us / 1e6);
+    let cpu = cpu_pressure(evidence);
     let held = waiting.mean_ns >= HELD_BACK * disk_ns && waiting.mean_ns >= HELD_BACK_MIN_NS;
-    if !held || reads < EVENTS_MIN || load.reads_per_s * 60.0 < EVENTS_MIN || cpu > CPU_PRESSURE_MAX
-    {
+    let few = reads < EVENTS_MIN || load.reads_per_s * 60.0 < EVENTS_MIN;
+    if !held || few || !is_cpu_free(evidence, cpu) {
         return None;
     }
-    let saved = waiting.s_per_s * 3600.0 * (1.0 - HELD_BACK / 2.0 * disk_ns / waiting.mean_ns);
+    let most = waiting.s_per_s * 3600.0 * share_beyond_checkpoints(evidence, answers);
+    let saved = most * (1.0 - HELD_BACK / 2.0 * disk_ns / waiting.mean_ns);
     (saved >= NOTICEABLE_S_PER_HOUR).then(|| Finding {
         id: "disk.limited".into(),
         subject: evidence.device().and_then(|d| d.disk.clone()).unwrap_or_default(),
@@ -173,20 +174,53 @@ fn held_back(evidence: &Evidence<'_>, load: &DeviceLoad) -> Option<Finding> {
                 duration(disk_ns / 1e9)
             ),
             format!(
-                "{:.0} requests of {:.0} KiB reached it per second; some task waited for a CPU in {} of \
-                 the time.",
+                "{:.0} requests of {:.0} KiB reached it per second{}.",
                 load.reads_per_s,
                 load.read_bytes_per_s / load.reads_per_s.max(1.0) / 1024.0,
-                percent(cpu)
+                cpu.map_or(String::new(), |share| format!(
+                    "; some task waited for a CPU in {} of the time",
+                    percent(share)
+                ))
             ),
             "That is how a control group's I/O limit shows from inside a container.".into(),
         ],
-        gain: Some(saved_per_hour(saved, saved * 0.3, waiting.s_per_s * 3600.0)),
+        gain: Some(saved_per_hour(saved, saved * 0.3, most)),
         saves_s_per_hour: Some(saved),
         confidence: "medium".into(),
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
         command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device".into(),
     })
+}
+
+/// Share of the time in which some task waited for a CPU; `None` where the kernel does not say (pressure
+/// has to be asked for at boot on some).
+fn cpu_pressure(evidence: &Evidence<'_>) -> Option<f64> {
+    Some(evidence.rate("pressure", "cpu.some_us")? / 1e6)
+}
+
+/// As far as is known; else nothing is concluded.
+fn is_cpu_free(evidence: &Evidence<'_>, pressure: Option<f64>) -> bool {
+    match pressure {
+        Some(share) => share <= CPU_PRESSURE_MAX,
+        None => cpu::busy_share(evidence).is_some_and(|share| share < CPU_USED_MAX),
+    }
+}
+
+/// Of the waiting for reads, what long checkpoints have no part in.
+fn share_beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> f64 {
+    let Some(found) = evidence
+        .device_use
+        .filter(|_| checkpoint::is_harmful(evidence, answers))
+    else {
+        return 1.0;
+    };
+    let sides = [found.reads_otherwise_ns, found.reads_during_ns];
+    let [otherwise, during] = sides.map(|reads| reads.count as f64 * reads.mean as f64);
+    if otherwise + during > 0.0 {
+        otherwise / (otherwise + during)
+    } else {
+        1.0
+    }
 }
 
 fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {
@@ -238,6 +272,7 @@ mod tests {
         ] {
             recording.values("diskstats", name, |s| s * per_s);
         }
+        recording.values("process", "cpu_ns", |s| s * 0.2e9);
         recording.ability(flash(1e-4));
         recording
     }
@@ -277,6 +312,53 @@ mod tests {
         let mut busy = reading(0.05);
         busy.values("pressure", "cpu.some_us", |s| s * 900_000.0);
         assert_eq!(busy.findings(&DETECTOR), [], "it may be the CPU");
+    }
+
+    #[test]
+    fn without_pressure_the_cpus_in_use_tell() {
+        let free = reading(0.05).findings(&DETECTOR);
+        assert!(!free[0].evidence[1].contains("CPU"), "{free:?}");
+        let mut busy = reading(0.05);
+        busy.document.host.as_mut().unwrap().cpus = 0;
+        assert_eq!(busy.findings(&DETECTOR), [], "nobody knows");
+        busy.document.host.as_mut().unwrap().cpus = 8;
+        busy.host().surroundings.cpu_quota = Some(0.3);
+        assert_eq!(busy.findings(&DETECTOR), [], "it may be the CPU");
+        let mut told = reading(0.05);
+        told.values("pressure", "cpu.some_us", |s| s * 20_000.0);
+        let sentence = &told.findings(&DETECTOR)[0].evidence[1];
+        assert!(sentence.contains("a CPU in 2.0 % of"), "{sentence}");
+    }
+
+    #[test]
+    fn waiting_during_long_checkpoints_is_theirs() {
+        let mut recording = reading(0.002);
+        let file_id = recording.file("b.wt", FileRole::Collection, Some("shop.items"));
+        let tid = recording.thread("conn2");
+        let checkpoint = recording.thread("WTCheck.tThread");
+        for i in 0..200 {
+            let call = Call {
+                tid: checkpoint,
+                file_id,
+                at_s: 20.0 + f64::from(i) / 10.0,
+                offset: u64::try_from(i).unwrap() << 20,
+                bytes: 1 << 20,
+                latency_s: 0.09,
+            };
+            recording.write(call);
+            for reader in 0..10_u64 {
+                recording.miss(Call {
+                    tid,
+                    offset: call.offset + (reader << 32),
+                    bytes: 32_768,
+                    latency_s: 0.3,
+                    ..call
+                });
+            }
+        }
+        let saved = recording.findings(&DETECTOR)[0].saves_s_per_hour.unwrap();
+        // 8700 reads of 2 ms are beyond the checkpoint or as quick as ever while it runs.
+        assert!(saved <= 8700.0 * 0.002 * 60.0, "{saved}");
     }
 
     #[test]

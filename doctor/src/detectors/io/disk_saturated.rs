@@ -98,10 +98,11 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
 fn describe(user: &DeviceUser) -> String {
     let pattern = user.pattern.map_or("unknown", |pattern| pattern.name());
     format!(
-        "{}: {:.2} s of waiting per second, {} per second, {pattern} (trace).",
+        "{}: {:.2} s of waiting per second, {} per second, {pattern} ({}).",
         user.describe(),
         user.waiting_s_per_s,
-        format_bytes(whole(user.device_bytes_per_s))
+        format_bytes(whole(user.device_bytes_per_s)),
+        user.source()
     )
 }
 

@@ -27,6 +27,8 @@ use super::Detector;
 use crate::Evidence;
 use crate::ranking::PER_HOUR;
 use crate::wording::mongosh;
+/// Counters, by release.
+pub(super) use application_eviction::PAGES as EVICTED_BY_APPLICATION;
 
 /// All of this room.
 pub(super) const DETECTORS: &[Detector] = &[

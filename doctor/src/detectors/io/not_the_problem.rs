@@ -17,8 +17,13 @@ pub(super) const DETECTOR: Detector = Detector {
 
 /// Used share of the ability, beyond which "nothing is wrong" would be too much.
 const UTILISATION_MAX: f64 = 0.8;
+/// Share of the time in which the disk has anything to do, where nobody knows what it can do: a disk that
+/// serves many at once may be as busy at a tenth of its ability, but that is for a measurement to say.
+const BUSY_MAX: f64 = 0.8;
 /// Waiting for reads, s per s, that nothing explains: then neither is anything acquitted.
-const WAITING_MAX: f64 = 1.0;
+const WAITING_MAX: f64 = 0.1;
+/// Share of the time in which checkpoints ran: the disk does not keep up with the writes.
+const CHECKPOINT_SHARE_MAX: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     judge(evidence, answers).into_iter().collect()
@@ -32,11 +37,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     }
     let utilisation = load.and_then(|load| load.utilisation);
     let unexplained = waiting.is_some_and(|waiting| waiting.s_per_s > WAITING_MAX);
-    let at_ceiling = load.is_some_and(|load| load.ceiling.is_some());
-    if unexplained
-        || (at_ceiling && waiting.is_some_and(|w| w.s_per_s > 0.1))
-        || utilisation.is_some_and(|share| share > UTILISATION_MAX)
-    {
+    if unexplained || is_busy(evidence, utilisation) || is_writing(evidence, answers) {
         return None;
     }
     let mut sentences = Vec::new();
@@ -90,6 +91,22 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     })
 }
 
+fn is_busy(evidence: &Evidence<'_>, utilisation: Option<f64>) -> bool {
+    match utilisation {
+        Some(share) => share > UTILISATION_MAX,
+        None => evidence
+            .rate("diskstats", "busy_ms")
+            .is_some_and(|ms| ms / 1000.0 > BUSY_MAX),
+    }
+}
+
+/// One checkpoint after the other.
+fn is_writing(evidence: &Evidence<'_>, answers: &Answers) -> bool {
+    let found = answers.checkpoints.as_ref();
+    let share = found.zip(evidence.observed_s());
+    share.is_some_and(|(found, seconds)| found.total_s() > CHECKPOINT_SHARE_MAX * seconds)
+}
+
 #[cfg(test)]
 mod tests {
     use seekscope_run::FileRole;
@@ -127,5 +144,48 @@ mod tests {
     fn nothing_is_acquitted_unseen_or_unexplained() {
         assert_eq!(Recording::new().findings(&DETECTOR), []);
         assert_eq!(reading(40, 0.05).findings(&DETECTOR), []);
+        assert_eq!(
+            reading(40, 0.005).findings(&DETECTOR),
+            [],
+            "a fifth of a thread's time"
+        );
+    }
+
+    #[test]
+    fn a_busy_disk_is_not_acquitted() {
+        let busy = |ms_per_s: f64| {
+            let mut recording = reading(20, 2e-4);
+            for name in ["reads", "writes", "read_bytes", "write_bytes"] {
+                recording.values("diskstats", name, |s| s * 100.0);
+            }
+            recording.values("diskstats", "busy_ms", |s| s * ms_per_s);
+            recording
+        };
+        assert_eq!(busy(950.0).findings(&DETECTOR), []);
+        assert_eq!(busy(100.0).findings(&DETECTOR).len(), 1);
+        let mut able = busy(950.0);
+        able.ability(crate::testing::flash(1e-4));
+        assert_eq!(able.findings(&DETECTOR).len(), 1, "what it can do is known");
+    }
+
+    #[test]
+    fn a_disk_that_checkpoints_keep_busy_is_not_acquitted() {
+        let written_for = |seconds: u32| {
+            let mut recording = reading(20, 2e-4);
+            let table = recording.file("b.wt", FileRole::Collection, None);
+            let checkpoint = recording.thread("WTCheck.tThread");
+            for second in 5..5 + seconds {
+                recording.write(Call {
+                    tid: checkpoint,
+                    file_id: table,
+                    at_s: f64::from(second),
+                    offset: 0,
+                    bytes: 1 << 20,
+                    latency_s: 0.9,
+                });
+            }
+            recording.findings(&DETECTOR).len()
+        };
+        assert_eq!([written_for(45), written_for(5)], [0, 1]);
     }
 }

@@ -1,4 +1,5 @@
-//! `query.collection-scan`: queries read whole collections for want of an index.
+//! `query.collection-scan`: operations read whole collections. Mostly for want of an index, which is not
+//! known of any: some want all documents.
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
@@ -24,7 +25,8 @@ const EXAMINED_PER_S_MIN: f64 = 1000.0;
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
     let mut scans: Vec<&OperationSeen> = Vec::new();
-    for operation in seen.iter().filter(|operation| is_scan(operation)) {
+    let scanning = seen.iter().filter(|operation| is_scan(operation));
+    for operation in scanning.filter(|operation| !is_capped(evidence, operation)) {
         // The longest stands for its collection.
         if !scans
             .iter()
@@ -55,6 +57,12 @@ fn is_scan(operation: &OperationSeen) -> bool {
         && !is_internal(namespace)
         && operation.looks >= LOOKS_MIN
         && !MAINTENANCE.iter().any(|kind| operation.kind.contains(kind))
+}
+
+/// Cursors that follow a capped collection are meant to read it in its own order.
+fn is_capped(evidence: &Evidence<'_>, operation: &OperationSeen) -> bool {
+    let mut collections = evidence.examined().into_iter().flat_map(|m| &m.collections);
+    collections.any(|c| c.capped && operation.namespace.as_ref() == Some(&c.namespace))
 }
 
 /// What the server counted.
@@ -105,9 +113,9 @@ fn named(
     }
     sentences.extend(examined.map(Examined::sentence));
     let waiting = waiting_s_per_hour(answers, &namespace);
-    sentences.extend(waiting.map(|s| {
+    sentences.extend(waiting.map(|(s, source)| {
         format!(
-            "Its readers waited {} per hour; an index saves that at most (trace).",
+            "Its readers waited {} per hour; an index saves that at most ({source}).",
             duration(s)
         )
     }));
@@ -117,10 +125,10 @@ fn named(
     );
     Finding {
         id: "query.collection-scan".into(),
-        title: format!("Queries read all of {namespace} because no index serves them"),
+        title: format!("Operations read all of {namespace} (COLLSCAN)"),
         subject: namespace,
         evidence: sentences,
-        saves_s_per_hour: waiting,
+        saves_s_per_hour: waiting.map(|(s, _)| s),
         confidence: if waiting.is_some() { "medium" } else { "low" }.into(),
         risk: "Each further index costs every write, and its build reads the collection once."
             .into(),
@@ -129,17 +137,16 @@ fn named(
     }
 }
 
-/// Reads of the collection by application threads, where the trace shows them in order as scans are.
-fn waiting_s_per_hour(answers: &Answers, namespace: &str) -> Option<f64> {
-    let users = answers.device_users.iter().filter(|user| {
+/// Of application threads that read the collection, and where it is known from.
+fn waiting_s_per_hour(answers: &Answers, namespace: &str) -> Option<(f64, &'static str)> {
+    let mut users = answers.device_users.iter().filter(|user| {
         user.namespace.as_deref() == Some(namespace)
             && user.thread_role == ThreadRole::Application
             && !user.writes
     });
-    let waiting_s_per_s = users
-        .map(|user| user.waiting_s_per_s)
-        .reduce(|a, b| a + b)?;
-    Some(waiting_s_per_s * 3600.0)
+    let first = users.next()?;
+    let waiting_s_per_s = users.fold(first.waiting_s_per_s, |sum, u| sum + u.waiting_s_per_s);
+    Some((waiting_s_per_s * 3600.0, first.source()))
 }
 
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
@@ -167,6 +174,8 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::CollectionFacts;
+
     use super::*;
     use crate::testing::Recording;
 
@@ -189,6 +198,10 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(found.len(), 1, "once for a collection");
         assert_eq!(found[0].subject, "shop.orders");
+        assert_eq!(
+            found[0].title,
+            "Operations read all of shop.orders (COLLSCAN)"
+        );
         assert!(
             found[0].evidence[0].contains("9 looks, 2 at once, for up to 12.0 s"),
             "{found:?}"
@@ -202,6 +215,36 @@ mod tests {
             found[0].title.contains("2500 documents for each one"),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn counters_are_not_called_a_trace() {
+        let mut recording = Recording::new();
+        recording.examined().operations = vec![scan(9, "COLLSCAN")];
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            read_into_cache_bytes: Some(1 << 20),
+            ..CollectionFacts::default()
+        }];
+        let read = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{read} time (usecs)"), 1e5);
+        recording.rising(&format!("{read} count"), 100.0);
+        let found = recording.findings(&DETECTOR);
+        let sentence = found[0].evidence.last().unwrap();
+        assert!(sentence.contains("waited 6 min per hour"), "{sentence}");
+        assert!(!sentence.contains("trace"), "{sentence}");
+    }
+
+    #[test]
+    fn capped_collections_are_followed() {
+        let mut recording = Recording::new();
+        recording.examined().operations = vec![scan(60, "COLLSCAN")];
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            capped: true,
+            ..CollectionFacts::default()
+        }];
+        assert_eq!(recording.findings(&DETECTOR), []);
     }
 
     #[test]

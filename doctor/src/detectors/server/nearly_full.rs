@@ -29,7 +29,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
         format_bytes(device.size_bytes),
         device.path
     )];
-    let inside: u64 = answers.space.iter().map(|answer| answer.free_bytes).sum();
+    let free_inside = answers.space.iter().map(|answer| answer.free_bytes);
+    let inside = free_inside.fold(0, u64::saturating_add);
     if inside > 0 {
         sentences.push(format!(
             "Inside of the database's files {} more are free for its own reuse (layout or collStats).",

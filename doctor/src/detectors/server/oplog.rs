@@ -47,13 +47,19 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     }]
 }
 
-/// So that the window becomes as long as the resync at its slowest; MiB.
+/// MiB. The server takes no smaller oplog (manual, `replSetResizeOplog`).
+const OPLOG_MIN_MIB: f64 = 990.0;
+
+/// So that the window becomes as long as the resync at its slowest. mongosh sends whole numbers as
+/// integers, which the server refuses here.
 fn resize(evidence: &Evidence<'_>, factor: f64) -> String {
     let oplog = evidence.examined().and_then(|member| member.oplog);
     match oplog.filter(|oplog| oplog.size_bytes > 0) {
         Some(oplog) => format!(
-            "db.adminCommand({{replSetResizeOplog: 1, size: {:.0}}})",
-            (oplog.size_bytes as f64 * factor / (1u64 << 20) as f64).ceil()
+            "db.adminCommand({{replSetResizeOplog: 1, size: Double({:.0})}})",
+            (oplog.size_bytes as f64 * factor / (1u64 << 20) as f64)
+                .ceil()
+                .max(OPLOG_MIN_MIB)
         ),
         None => "db.getReplicationInfo()".into(),
     }
@@ -93,8 +99,12 @@ mod tests {
                 .title
                 .starts_with("The oplog reaches back 30.0 s, a resync takes about")
         );
-        assert!(found[0].command.contains("replSetResizeOplog"), "{found:?}");
+        assert!(found[0].command.contains("size: Double("), "{found:?}");
         assert_eq!(found[0].confidence, "medium");
+        let mut small = with_window(30.0);
+        small.examined().oplog.as_mut().unwrap().size_bytes = 1 << 20;
+        let command = &small.findings(&DETECTOR)[0].command;
+        assert!(command.contains("size: Double(990)"), "{command}");
     }
 
     #[test]

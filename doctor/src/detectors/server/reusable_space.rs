@@ -6,7 +6,7 @@ use seekscope_run::{Finding, Gain};
 use super::Detector;
 use crate::answers::SpaceAnswer;
 use crate::namespaces::is_internal;
-use crate::wording::{mongosh, percent};
+use crate::wording::{mongosh, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -51,9 +51,14 @@ fn finding(evidence: &Evidence<'_>, answer: &SpaceAnswer) -> Finding {
         evidence: sentences,
         gain: gain(answer),
         confidence: if answer.compact_gives_bytes.is_some() { "medium" } else { "low" }.into(),
-        risk: "compact takes a lock on its collection before MongoDB 4.4 and is load on the disk in all \
-               releases; a secondary first."
-            .into(),
+        risk: match answer.compact_begins {
+            Some(false) => "A rewrite needs room for a copy, and reads and writes all of it.",
+            _ => {
+                "compact takes a lock on its collection before MongoDB 4.4 and is load on the disk in all \
+                 releases; a secondary first."
+            }
+        }
+        .into(),
         command: command(evidence, answer),
         ..Finding::default()
     }
@@ -70,12 +75,26 @@ fn gain(answer: &SpaceAnswer) -> Option<Gain> {
     })
 }
 
-/// An index is compacted with its collection.
+/// An index is compacted with its collection. Where that would give up, a collection can be rewritten; an
+/// index would have to be built anew.
 fn command(evidence: &Evidence<'_>, answer: &SpaceAnswer) -> String {
-    let namespace = answer.name.split('/').next().unwrap_or_default();
-    let Some((database, collection)) = namespace.split_once('.') else {
+    let (namespace, is_index) = match answer.name.split_once('/') {
+        Some((namespace, _)) => (namespace, true),
+        None => (answer.name.as_str(), false),
+    };
+    // Of a file that is nobody's the name is `collection-7.wt`.
+    let known = !namespace.ends_with(".wt");
+    let Some((database, collection)) = namespace.split_once('.').filter(|_| known) else {
         return String::new();
     };
+    match (answer.compact_begins, is_index) {
+        (Some(false), true) => return String::new(),
+        (Some(false), false) => {
+            let [uri, namespace] = [evidence.uri(), namespace].map(shell_quoted);
+            return format!("seekscope reorder {uri} {namespace}");
+        }
+        _ => {}
+    }
     let [database, collection] = [database, collection].map(crate::wording::javascript_text);
     let script = format!("db.getSiblingDB({database}).runCommand({{compact: {collection}}})");
     mongosh(evidence.uri(), &script)
@@ -115,6 +134,30 @@ mod tests {
             "{gain:?}"
         );
         assert!(found[0].command.contains("compact"), "{found:?}");
+    }
+
+    #[test]
+    fn where_compact_would_give_up_it_is_not_proposed() {
+        let with = |index: Option<&str>| {
+            let mut recording = Recording::new();
+            recording.layout(LayoutFile {
+                namespace: Some("shop.orders".into()),
+                index: index.map(String::from),
+                file_bytes: 20 * GIB,
+                free_bytes: 12 * GIB,
+                free_in_first_80_percent_bytes: Some(0),
+                free_in_first_90_percent_bytes: Some(0),
+                ..LayoutFile::default()
+            });
+            let found = recording.findings(&DETECTOR).remove(0);
+            assert!(!found.risk.contains("compact"), "{found:?}");
+            found.command
+        };
+        assert_eq!(
+            with(None),
+            "seekscope reorder mongodb://db1:27017/ shop.orders"
+        );
+        assert_eq!(with(Some("a_1")), "");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use seekscope_run::Finding;
 
 use super::Detector;
+use crate::detectors::io::EVICTED_BY_APPLICATION;
 use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
@@ -57,13 +58,8 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
 }
 
 fn eviction(evidence: &Evidence<'_>) -> Option<Symptom> {
-    let evicted = evidence.counters.get(
-        "serverStatus",
-        "wiredTiger.cache.pages evicted by application threads",
-    )?;
-    let per_s = evicted
-        .rate_per_s()
-        .filter(|rate| *rate >= EVICTED_PER_S_MIN)?;
+    let evicted = evidence.status_rate(&EVICTED_BY_APPLICATION);
+    let per_s = evicted.filter(|rate| *rate >= EVICTED_PER_S_MIN)?;
     Some(Symptom {
         knobs: "eviction threads and targets",
         sentence: format!(
@@ -94,7 +90,7 @@ fn checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> Option<Symptom> {
     let busy_ns: u64 = list
         .iter()
         .map(|c| c.ended_ns.saturating_sub(c.started_ns))
-        .sum();
+        .fold(0, u64::saturating_add);
     let share = busy_ns as f64 / 1e9 / observed_s;
     (list.len() >= CHECKPOINTS_MIN && share >= CHECKPOINT_SHARE_MIN).then(|| Symptom {
         knobs: "time between checkpoints",
@@ -128,6 +124,12 @@ mod tests {
             "Settings bear on what was seen: eviction threads and targets, dirty limits of the cache"
         );
         assert!(found[0].command.starts_with("seekscope tune "));
+        let mut newer = Recording::new();
+        newer.rising(
+            "wiredTiger.cache.page evict attempts by application threads",
+            500.0,
+        );
+        assert_eq!(newer.findings(&DETECTOR).len(), 1, "MongoDB 8.0");
     }
 
     #[test]

@@ -199,6 +199,7 @@ fn space(name: &Naming<'_>) -> Vec<SpaceAnswer> {
             free_bytes,
             free_at_end_bytes: at_end,
             compact_gives_bytes: compact,
+            compact_begins: Some(compact.is_some()),
             rewrite_gives_bytes: free_bytes,
             advice: name(advice, nth + 1),
         };
