@@ -29,6 +29,8 @@ pub struct ReplicaServerOptions {
     /// Its data; created if missing. The log goes beside it.
     pub data_directory: PathBuf,
     pub cache_bytes: u64,
+    /// Further configuration of WiredTiger; what comes last counts.
+    pub engine: &'static str,
 }
 
 /// A running server, or one between two starts. Dropping it kills it.
@@ -77,7 +79,10 @@ impl ReplicaServer {
             ])
             .arg("--storage-path")
             .arg(&self.options.data_directory)
-            .env("SECANTUS_WT_CONFIG_EXTRA", WIREDTIGER)
+            .env(
+                "SECANTUS_WT_CONFIG_EXTRA",
+                format!("{WIREDTIGER},{}", self.options.engine),
+            )
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)

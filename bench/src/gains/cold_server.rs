@@ -22,6 +22,8 @@ pub struct Conditions {
     pub throttled: bool,
     /// Of the server and whoever joins it, page cache included, counted from when it has started.
     pub memory_bytes: Option<u64>,
+    /// See [`ReplicaServerOptions::engine`].
+    pub engine: &'static str,
 }
 
 impl Conditions {
@@ -62,12 +64,17 @@ impl Hosts {
             binary: self.binary.clone(),
             data_directory: data.to_owned(),
             cache_bytes: self.cache_bytes,
+            engine: "",
         }
     }
 
     /// Starts a server on `data`.
     pub async fn start(&mut self, data: &Path, conditions: Conditions) -> Result<ColdServer> {
-        let local = ReplicaServer::start(self.options(data)).await?;
+        let options = ReplicaServerOptions {
+            engine: conditions.engine,
+            ..self.options(data)
+        };
+        let local = ReplicaServer::start(options).await?;
         let server = Server::connect(&local.uri()).await?;
         // After the start, which reads some files.
         let left = page_cache::evict(data)?;

@@ -38,18 +38,16 @@ impl MemoryGroup {
     /// Pages that were read before a process joined are not charged to it: evict them first.
     pub fn create(name: &str, limit_bytes: u64) -> Result<Self> {
         let group = Path::new(CONTROLLER).join(name);
-        let path = group.display().to_string();
-        let why = || format!("{path}: as root, with cgroup v1's memory controller");
+        let why = || {
+            format!(
+                "{}: as root, with cgroup v1's memory controller",
+                group.display()
+            )
+        };
         fs::create_dir(&group).with_context(why)?;
-        let group = Self { group };
-        group.limit(limit_bytes).with_context(why)?;
-        Ok(group)
-    }
-
-    /// Another limit: page cache beyond it goes at once. An error if the processes themselves need more.
-    pub fn limit(&self, limit_bytes: u64) -> Result<()> {
-        let file = self.group.join("memory.limit_in_bytes");
-        Ok(fs::write(file, limit_bytes.to_string())?)
+        fs::write(group.join("memory.limit_in_bytes"), limit_bytes.to_string())
+            .with_context(why)?;
+        Ok(Self { group })
     }
 
     /// All threads; later children are in it from their start.

@@ -148,6 +148,7 @@ impl World {
             binary: setting.server.clone(),
             data_directory: folder.join("data"),
             cache_bytes: CACHE_BYTES,
+            engine: "",
         });
         let server = server.await?;
         let client = Server::connect(&server.uri()).await?;

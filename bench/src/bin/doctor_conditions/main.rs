@@ -18,7 +18,7 @@ use seekscope_bench::gains::{Activity, Hosts, aged};
 use seekscope_server::Workspace;
 use tokio::task::block_in_place;
 
-use cases::{Case, DataSet, cases};
+use cases::{Case, Work, cases};
 
 /// Cache of the servers that data is made with.
 const CACHE_TO_FILL_BYTES: u64 = 128 << 20;
@@ -49,8 +49,6 @@ struct Arguments {
 /// Where conditions are prepared.
 struct Ward {
     hosts: Hosts,
-    scanned: PathBuf,
-    ycsb: PathBuf,
     /// Where run directories go.
     runs: PathBuf,
 }
@@ -79,10 +77,6 @@ async fn main() -> Result<()> {
 async fn prepare(arguments: &Arguments, cases: &[Case]) -> Result<Ward> {
     let folder = arguments.programs.data_dir.canonicalize()?;
     let workspace = Workspace::create(&folder, &folder.join(".seekscope-leases"))?;
-    let (scanned, ycsb) = (
-        workspace.path().join("scanned"),
-        workspace.path().join("ycsb"),
-    );
     let runs = match &arguments.keep {
         Some(folder) => folder.clone(),
         None => workspace.path().join("runs"),
@@ -93,22 +87,32 @@ async fn prepare(arguments: &Arguments, cases: &[Case]) -> Result<Ward> {
         cache_bytes: CACHE_TO_FILL_BYTES,
         workspace,
     };
-    if cases.iter().any(|case| case.data == DataSet::Scanned) {
-        let options = hosts.options(&scanned);
-        aged::make(&options, arguments.docs).await?;
-        aged::age(&options, arguments.docs, AGED_SHARE, 1).await?;
+    for case in cases {
+        let data = data_of(case, &hosts);
+        match &case.work {
+            _ if data.exists() => {}
+            Work::ColdScans => {
+                let options = hosts.options(&data);
+                aged::make(&options, arguments.docs).await?;
+                aged::age(&options, arguments.docs, AGED_SHARE, 1).await?;
+            }
+            Work::Ycsb(task) => {
+                let cold = hosts.start(&data, cases::UNHINDERED).await?;
+                block_in_place(|| task.fill(&cold.local.uri()))?;
+                hosts.end(cold, Activity::Scan).await?;
+            }
+        }
     }
-    if let Some(task) = cases.iter().find_map(Case::task) {
-        let cold = hosts.start(&ycsb, cases::UNHINDERED).await?;
-        block_in_place(|| task.fill(&cold.local.uri()))?;
-        hosts.end(cold, Activity::Scan).await?;
-    }
-    Ok(Ward {
-        hosts,
-        scanned,
-        ycsb,
-        runs,
-    })
+    Ok(Ward { hosts, runs })
+}
+
+/// Cases that work on the same data share it.
+fn data_of(case: &Case, hosts: &Hosts) -> PathBuf {
+    let name = match &case.work {
+        Work::ColdScans => "scanned".into(),
+        Work::Ycsb(task) => format!("ycsb-{}", task.rows),
+    };
+    hosts.workspace.path().join(name)
 }
 
 impl Ward {
@@ -119,15 +123,12 @@ impl Ward {
         arguments: &Arguments,
         run: &Path,
     ) -> Result<Examined> {
-        let data = match case.data {
-            DataSet::Scanned => &self.scanned,
-            DataSet::Ycsb => &self.ycsb,
-        };
+        let data = data_of(case, &self.hosts);
         self.hosts.cache_bytes = case.cache_bytes;
-        let cold = self.hosts.start(data, case.conditions).await?;
-        let working = work::begin(case, &cold, data)?;
+        let cold = self.hosts.start(&data, case.conditions).await?;
+        let working = work::begin(case, &cold, &data)?;
         tokio::time::sleep(case.warm_up).await;
-        work::limit_page_cache(case, &cold)?;
+        let _without = work::WithoutPageCache::begin(case, &data);
         let watched = Duration::from_secs(arguments.watched_s).max(case.watched_min);
         let uri = cold.local.uri();
         let seekscope = &arguments.programs.seekscope;

@@ -1,8 +1,9 @@
-//! What the server does while it is examined, and how little page cache it gets.
+//! What the server does while it is examined, and what others do to its page cache.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_bench::examined::ycsb_load::RunningLoad;
@@ -11,6 +12,9 @@ use seekscope_server::{Server, page_cache};
 use tokio::task::{JoinHandle, block_in_place};
 
 use crate::cases::{Case, Work};
+
+/// In which few pages are read a second time.
+const BETWEEN_EVICTIONS: Duration = Duration::from_millis(250);
 
 /// Work that goes on until [`Self::stop`].
 pub(crate) enum Working {
@@ -56,18 +60,27 @@ impl Working {
     }
 }
 
-/// Once it works: limits the server to the memory that it takes by then, and the page cache of the case.
-pub(crate) fn limit_page_cache(case: &Case, cold: &ColdServer) -> Result<()> {
-    let Some(page_cache_bytes) = case.page_cache_bytes else {
-        return Ok(());
-    };
-    let group = cold.memory.as_ref().context("not in a group of its own")?;
-    let own_bytes = group.charged()?.own_bytes;
-    println!(
-        "{}: {:.0} MB are its own, page cache limited to {:.0} MB",
-        case.name,
-        own_bytes as f64 / 1e6,
-        page_cache_bytes as f64 / 1e6
-    );
-    group.limit(own_bytes + page_cache_bytes)
+/// Takes a server's files out of the page cache until it is dropped.
+pub(crate) struct WithoutPageCache(Arc<AtomicBool>);
+
+impl WithoutPageCache {
+    /// Begins, where the case is to have none.
+    pub(crate) fn begin(case: &Case, data: &Path) -> Self {
+        let stop = Arc::new(AtomicBool::new(!case.without_page_cache));
+        let (stopped, data) = (Arc::clone(&stop), data.to_owned());
+        std::thread::spawn(move || {
+            while !stopped.load(Ordering::Relaxed) {
+                // Files come and go meanwhile; the next round finds those that are there.
+                let _ = page_cache::evict(&data);
+                std::thread::sleep(BETWEEN_EVICTIONS);
+            }
+        });
+        Self(stop)
+    }
+}
+
+impl Drop for WithoutPageCache {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

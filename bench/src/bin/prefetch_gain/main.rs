@@ -133,6 +133,7 @@ async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<
                 let conditions = |prefetching: bool| Conditions {
                     throttled,
                     memory_bytes: memory.map(|bytes| bytes[usize::from(prefetching)]),
+                    engine: "",
                 };
                 let trials = paired(bed, arguments.pairs, activity, conditions).await?;
                 show(throttled, quarter, activity, &trials);
@@ -152,6 +153,7 @@ async fn needs(
     let conditions = Conditions {
         throttled,
         memory_bytes: Some(NO_LIMIT_BYTES),
+        engine: "",
     };
     let mut limits = [0; 2];
     for (prefetching, limit) in [false, true].into_iter().zip(&mut limits) {
@@ -188,6 +190,7 @@ fn disk_name(throttled: bool) -> &'static str {
     let conditions = Conditions {
         throttled,
         memory_bytes: None,
+        engine: "",
     };
     conditions.disk_name()
 }
