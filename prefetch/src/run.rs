@@ -32,6 +32,9 @@ const SAMPLED: usize = 1024;
 const SLOW_REQUEST_NS: f64 = 1e6;
 /// How long a scan is kept waiting at most, in times of what reading its file should take.
 const PATIENCE: f64 = 2.0;
+/// … but so long in any case: a disk that has saved up credit looks several times as fast in a short trial
+/// as it is, and of a small file that is all of the difference.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 /// Who decides about the beginning and the end.
 pub struct Control<'a> {
@@ -188,7 +191,9 @@ impl Prefetch {
             false => costs.joining(request_bytes as u64),
         };
         let expected_s = sweep.leaf_bytes() as f64 / costs.bytes_per_s.max(1.0);
-        let patience = Duration::try_from_secs_f64(PATIENCE * expected_s).unwrap_or_default();
+        let patience = Duration::try_from_secs_f64(PATIENCE * expected_s)
+            .unwrap_or_default()
+            .max(PATIENCE_MIN);
         let allowed = if helps { costs.depth } else { 0 };
         let shared = Shared::new(sweep, joining, allowed, &record);
         let new_tree = NewTree::default();
