@@ -22,8 +22,21 @@ pub struct Conditions {
     pub throttled: bool,
     /// Of the server and whoever joins it, page cache included, counted from when it has started.
     pub memory_bytes: Option<u64>,
+    /// 100 MB of writes per second.
+    pub writes_limited: bool,
     /// See [`ReplicaServerOptions::engine`].
     pub engine: &'static str,
+}
+
+const WRITE_BYTES_PER_S: u64 = 100_000_000;
+const WRITE_LIMIT: &str = "blkio.throttle.write_bps_device";
+
+fn reads_unlimited() -> SlowDiskSpec {
+    SlowDiskSpec {
+        name: "slow writes".into(),
+        read_iops: 1_000_000,
+        read_bytes_per_s: 100_000_000_000,
+    }
 }
 
 impl Conditions {
@@ -96,6 +109,16 @@ impl Hosts {
             let tree = CgroupTree::discover(Path::new("/proc"));
             let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name)?;
             self.workspace.record_cgroup(Some(slow.group()))?;
+            slow.add_process(local.pid()?)?;
+            Some(slow)
+        } else if conditions.writes_limited {
+            let device = DeviceFacts::of_path(Path::new("/"), data)?;
+            let tree = CgroupTree::discover(Path::new("/proc"));
+            let mut slow = SlowDisk::create(&tree, &reads_unlimited(), &device, &name)?;
+            self.workspace.record_cgroup(Some(slow.group()))?;
+            // Version 1 charges what a sync writes to whoever syncs: checkpoints, and the journal.
+            let limit = format!("{} {WRITE_BYTES_PER_S}", device.counted_device());
+            std::fs::write(slow.group().join(WRITE_LIMIT), limit)?;
             slow.add_process(local.pid()?)?;
             Some(slow)
         } else {

@@ -22,6 +22,7 @@ pub(crate) const NAMES: [&str; 5] = [
 pub(crate) const UNHINDERED: Conditions = Conditions {
     throttled: false,
     memory_bytes: None,
+    writes_limited: false,
     engine: "",
 };
 
@@ -115,19 +116,20 @@ pub(crate) fn cases(rows: u64) -> Vec<Case> {
     ];
     let write_burst = Case {
         name: NAMES[4],
-        what: "whole rows replaced at random as fast as the server goes, each on the disk before the next, with a checkpoint a minute",
+        what: "whole rows replaced at random as fast as the server goes, each on the disk before the next, with a checkpoint a minute on a disk of 100 MB of writes per second",
         expected: &[
             "checkpoint.long",
             "journal.slow-sync",
             "cache.dirty-limit-reached",
         ],
-        // So many that writing them takes a good disk some seconds, too.
+        // So many that writing them takes a disk of 100 MB/s several seconds.
         work: Work::Ycsb(YcsbTask {
             rows: 3 * rows,
             ..task('a', &replaced, None)
         }),
         cache_bytes: 2048 * MIB,
         conditions: Conditions {
+            writes_limited: true,
             engine: MUCH_DIRTY,
             ..UNHINDERED
         },

@@ -133,6 +133,7 @@ async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<
                 let conditions = |prefetching: bool| Conditions {
                     throttled,
                     memory_bytes: memory.map(|bytes| bytes[usize::from(prefetching)]),
+                    writes_limited: false,
                     engine: "",
                 };
                 let trials = paired(bed, arguments.pairs, activity, conditions).await?;
@@ -153,6 +154,7 @@ async fn needs(
     let conditions = Conditions {
         throttled,
         memory_bytes: Some(NO_LIMIT_BYTES),
+        writes_limited: false,
         engine: "",
     };
     let mut limits = [0; 2];
@@ -190,6 +192,7 @@ fn disk_name(throttled: bool) -> &'static str {
     let conditions = Conditions {
         throttled,
         memory_bytes: None,
+        writes_limited: false,
         engine: "",
     };
     conditions.disk_name()

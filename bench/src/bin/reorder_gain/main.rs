@@ -71,6 +71,7 @@ async fn main() -> Result<()> {
         let conditions = Conditions {
             throttled,
             memory_bytes: None,
+            writes_limited: false,
             engine: "",
         };
         for activity in Activity::ALL {
