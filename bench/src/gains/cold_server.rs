@@ -104,25 +104,31 @@ impl Hosts {
             }
             None => None,
         };
-        let slow_disk = if conditions.throttled {
-            let device = DeviceFacts::of_path(Path::new("/"), data)?;
-            let tree = CgroupTree::discover(Path::new("/proc"));
-            let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name)?;
-            self.workspace.record_cgroup(Some(slow.group()))?;
-            slow.add_process(local.pid()?)?;
-            Some(slow)
-        } else if conditions.writes_limited {
-            let device = DeviceFacts::of_path(Path::new("/"), data)?;
-            let tree = CgroupTree::discover(Path::new("/proc"));
-            let mut slow = SlowDisk::create(&tree, &reads_unlimited(), &device, &name)?;
-            self.workspace.record_cgroup(Some(slow.group()))?;
-            // Version 1 charges what a sync writes to whoever syncs: checkpoints, and the journal.
-            let limit = format!("{} {WRITE_BYTES_PER_S}", device.counted_device());
-            std::fs::write(slow.group().join(WRITE_LIMIT), limit)?;
-            slow.add_process(local.pid()?)?;
-            Some(slow)
-        } else {
-            None
+        let spec = match conditions {
+            Conditions {
+                throttled: true, ..
+            } => Some(SlowDiskSpec::hdd()),
+            Conditions {
+                writes_limited: true,
+                ..
+            } => Some(reads_unlimited()),
+            _ => None,
+        };
+        let slow_disk = match spec {
+            Some(spec) => {
+                let device = DeviceFacts::of_path(Path::new("/"), data)?;
+                let tree = CgroupTree::discover(Path::new("/proc"));
+                let mut slow = SlowDisk::create(&tree, &spec, &device, &name)?;
+                self.workspace.record_cgroup(Some(slow.group()))?;
+                if conditions.writes_limited {
+                    // Version 1 charges what a sync writes to whoever syncs: checkpoints, and the journal.
+                    let limit = format!("{} {WRITE_BYTES_PER_S}", device.counted_device());
+                    std::fs::write(slow.group().join(WRITE_LIMIT), limit)?;
+                }
+                slow.add_process(local.pid()?)?;
+                Some(slow)
+            }
+            None => None,
         };
         Ok(ColdServer {
             local,

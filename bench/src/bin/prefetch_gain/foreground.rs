@@ -49,8 +49,7 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
         let conditions = Conditions {
             throttled,
             memory_bytes: None,
-            writes_limited: false,
-            engine: "",
+            ..Conditions::default()
         };
         let mut p99 = Pairs::default();
         let mut middle = Pairs::default();

@@ -133,8 +133,7 @@ async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<
                 let conditions = |prefetching: bool| Conditions {
                     throttled,
                     memory_bytes: memory.map(|bytes| bytes[usize::from(prefetching)]),
-                    writes_limited: false,
-                    engine: "",
+                    ..Conditions::default()
                 };
                 let trials = paired(bed, arguments.pairs, activity, conditions).await?;
                 show(throttled, quarter, activity, &trials);
@@ -154,8 +153,7 @@ async fn needs(
     let conditions = Conditions {
         throttled,
         memory_bytes: Some(NO_LIMIT_BYTES),
-        writes_limited: false,
-        engine: "",
+        ..Conditions::default()
     };
     let mut limits = [0; 2];
     for (prefetching, limit) in [false, true].into_iter().zip(&mut limits) {
@@ -192,8 +190,7 @@ fn disk_name(throttled: bool) -> &'static str {
     let conditions = Conditions {
         throttled,
         memory_bytes: None,
-        writes_limited: false,
-        engine: "",
+        ..Conditions::default()
     };
     conditions.disk_name()
 }

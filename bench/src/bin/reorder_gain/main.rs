@@ -71,8 +71,7 @@ async fn main() -> Result<()> {
         let conditions = Conditions {
             throttled,
             memory_bytes: None,
-            writes_limited: false,
-            engine: "",
+            ..Conditions::default()
         };
         for activity in Activity::ALL {
             let mut pairs = Pairs::default();
