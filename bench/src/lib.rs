@@ -1,6 +1,7 @@
 //! What several benchmarks need, and the killing of `reorder`, of which the tests of `cli` do a part.
 
 pub mod child_usage;
+pub mod deployment;
 pub mod examined;
 pub mod gains;
 pub mod kills;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
+use seekscope_server::{BinaryError, ServerBinary};
 use serde_json::Value;
 
 /// What benchmarks with a server of their own run, and where.
@@ -19,12 +21,20 @@ pub struct Programs {
     /// The seekscope binary
     #[arg(long, default_value = "seekscope")]
     pub seekscope: PathBuf,
-    /// The local server
-    #[arg(long, default_value = "secantusd-rs")]
+    /// The local server, mongod or secantusd-rs: a path, or a name to be found on PATH. The last one counts
+    #[arg(long, default_value = "secantusd-rs", overrides_with = "server_binary")]
     pub server_binary: PathBuf,
     /// Folder below which the data lies
     #[arg(long, default_value = ".")]
     pub data_dir: PathBuf,
+}
+
+impl Programs {
+    /// The local server, found.
+    pub fn server(&self) -> Result<ServerBinary, BinaryError> {
+        let path = std::env::var_os("PATH");
+        ServerBinary::find(Some(&self.server_binary), path.as_deref(), &[])
+    }
 }
 
 /// The `--json` document of a survey of the disk under `directory`, by the binary given; `disk` is

@@ -84,7 +84,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         || matches!(cause.downcast_ref(), Some(CqlError::Uri { .. }))
     {
         Some(2)
-    } else if let Some(error) = cause.downcast_ref::<ServerError>() {
+    } else if let Some(error) = server_error(cause) {
         Some(code_of_server_error(error))
     } else if cause.is::<CqlError>()
         || cause.is::<Elsewhere>()
@@ -138,10 +138,19 @@ fn code_of_disk_error(error: &DiskError) -> Option<u8> {
     }
 }
 
+/// The server's error, also where another passes it on as its own.
+fn server_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a ServerError> {
+    match cause.downcast_ref() {
+        Some(WorkloadError::Server(error)) => Some(error),
+        _ => cause.downcast_ref(),
+    }
+}
+
 fn code_of_server_error(error: &ServerError) -> u8 {
     match error {
         // A right can be granted; a server that is away, or a login that is wrong, is another matter.
         ServerError::NotAuthorised { .. } => 4,
+        ServerError::BadUri { .. } => 2,
         _ => 3,
     }
 }
@@ -150,9 +159,7 @@ fn code_of_server_error(error: &ServerError) -> u8 {
 fn is_refusal(error: &WorkloadError) -> bool {
     matches!(
         error,
-        WorkloadError::Server(_)
-            | WorkloadError::ForeignDatabase { .. }
-            | WorkloadError::Database { .. }
+        WorkloadError::ForeignDatabase { .. } | WorkloadError::Database { .. }
     )
 }
 
@@ -194,7 +201,8 @@ fn code_of_layout_error(error: &LayoutError) -> Option<u8> {
         | LayoutError::Missing { .. }
         | LayoutError::NotAFile { .. }
         | LayoutError::NotInMetadata { .. }
-        | LayoutError::NoSuchTable { .. } => Some(2),
+        | LayoutError::NoSuchTable { .. }
+        | LayoutError::View { .. } => Some(2),
         // Encrypted, column store, tiered.
         LayoutError::Config { .. } => Some(3),
         LayoutError::PermissionDenied { .. } => Some(4),
@@ -223,7 +231,15 @@ mod tests {
         let away = ServerError::Unreachable {
             uri: "mongodb://h/".into(),
             why: "refused".into(),
+            remedy: "look",
         };
+        let malformed = ServerError::BadUri {
+            uri: "mongodb:/h".into(),
+            why: "it has no scheme".into(),
+        };
+        assert_eq!(code_of_cause(&malformed), Some(2));
+        let passed_on = WorkloadError::Server(lacking());
+        assert_eq!(code_of_cause(&passed_on), Some(4));
         assert_eq!(code_of_cause(&lacking()), Some(4));
         assert_eq!(code_of_cause(&ReorderError::Server(lacking())), Some(4));
         assert_eq!(code_of_cause(&away), Some(3));

@@ -15,6 +15,7 @@ mod disk;
 mod doctor;
 mod environment;
 mod exit;
+mod file_names;
 mod interruption;
 mod layout;
 mod live_terminal;

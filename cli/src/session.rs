@@ -31,6 +31,7 @@ pub struct Session {
     /// The phase under way. It lives here because an interrupted phase must survive the future
     /// that was measuring it.
     open_phase: Arc<Mutex<Option<OpenPhase>>>,
+    is_discarded: bool,
 }
 
 /// A phase that has begun; complete once its measurement was dropped.
@@ -121,6 +122,7 @@ impl Session {
             more_files: Vec::new(),
             next_file_id: Arc::default(),
             open_phase: Arc::default(),
+            is_discarded: false,
         }
     }
 
@@ -142,7 +144,15 @@ impl Session {
 
     /// Saves what is known so far.
     pub fn save(&self) -> Result<()> {
+        if self.is_discarded {
+            return Ok(());
+        }
         Ok(self.directory.save(&self.document)?)
+    }
+
+    /// The attempt failed before anything was found out, and its folder is gone.
+    pub fn is_discarded(&self) -> bool {
+        self.is_discarded
     }
 
     /// Where a measurement puts its phase.
@@ -206,7 +216,8 @@ impl Session {
         limit(&mut self.document, limitation);
     }
 
-    /// Marks the end. `reason` says why the outcome is not `ok`.
+    /// Marks the end. `reason` says why the outcome is not `ok`. An attempt that failed before there was
+    /// anything to be kept, such as the server's name, leaves no folder: the error says it all.
     pub fn end(&mut self, outcome: Outcome, reason: Option<String>) -> Result<()> {
         self.close_phase(None)?;
         self.document.outcome = outcome;
@@ -214,7 +225,31 @@ impl Session {
         self.document.ended_ns = Some(monotonic_ns());
         self.directory.finish_records()?;
         self.name_files()?;
+        if outcome == Outcome::Failed && self.found_nothing() && self.directory.has_no_records()? {
+            self.is_discarded = true;
+            return Ok(self.directory.discard()?);
+        }
         self.save()
+    }
+
+    /// Whether the document says no more than that something was tried.
+    fn found_nothing(&self) -> bool {
+        let RunDocument {
+            target,
+            phases,
+            disk,
+            bench,
+            layout,
+            reorder,
+            prefetch,
+            tune,
+            ..
+        } = &self.document;
+        let has_benched = bench.as_ref().is_some_and(|bench| !bench.is_empty());
+        let has_tuned = tune.as_ref().is_some_and(|tune| !tune.knobs.is_empty());
+        let is_measured = disk.is_some() || layout.is_some() || prefetch.is_some();
+        let is_known = target.is_some() || !phases.is_empty() || reorder.is_some();
+        !(is_known || is_measured || has_benched || has_tuned)
     }
 
     /// Adds roles and namespaces to the files of the run.

@@ -1,17 +1,27 @@
 //! Memory that direct I/O accepts: page-aligned, and outside the allocator so that its size is
 //! exactly what was asked for.
+//!
+//! Large buffers are asked to lie in huge pages. Scattered over small ones, a read of 1 MiB has more pieces
+//! than a request to a disk may have (254 on virtio), and becomes two requests: under a limit on requests
+//! its bandwidth would look half of what read-ahead gets.
 
 use std::ptr::{self, NonNull};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::DiskError;
+
+const HUGE_PAGE_BYTES: usize = 2 << 20;
+/// From here on a read can have more pieces than a request.
+const LARGE_BYTES: usize = 512 << 10;
 
 /// Zeroed, page-aligned, private memory.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     address: NonNull<u8>,
     length: usize,
+    /// What is mapped from `address` on, at least `length`.
+    mapped: usize,
 }
 
 // SAFETY: the mapping belongs to this value alone, like a Box<[u8]>.
@@ -25,19 +35,33 @@ impl AlignedBuffer {
             bytes: length as u64,
             source,
         };
+        // Kernels align a mapping of whole huge pages to them (from Linux 6.7 on).
+        let mapped = match length {
+            LARGE_BYTES.. => length.checked_next_multiple_of(HUGE_PAGE_BYTES),
+            _ => None,
+        };
+        let mapped = mapped.unwrap_or(length);
         // SAFETY: a new private mapping at an address of the kernel's choice touches no memory of ours.
         let address = unsafe {
             mmap_anonymous(
                 ptr::null_mut(),
-                length,
+                mapped,
                 ProtFlags::READ | ProtFlags::WRITE,
                 MapFlags::PRIVATE,
             )
         }
         .map_err(|e| failed(e.into()))?;
+        if mapped > length || length >= HUGE_PAGE_BYTES {
+            // SAFETY: the mapping was just made with this length. Advice is not worth failing for.
+            let _ = unsafe { madvise(address, mapped, Advice::LinuxHugepage) };
+        }
         let address = NonNull::new(address.cast())
             .ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
-        Ok(Self { address, length })
+        Ok(Self {
+            address,
+            length,
+            mapped,
+        })
     }
 
     /// Its bytes.
@@ -64,6 +88,6 @@ impl Drop for AlignedBuffer {
             return;
         }
         // SAFETY: made by mmap in `new` with this length; nothing refers to it any more.
-        let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
+        let _ = unsafe { munmap(self.address.as_ptr().cast(), self.mapped) };
     }
 }

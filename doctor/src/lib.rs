@@ -2,15 +2,17 @@
 //! would help and how much.
 //!
 //! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is
-//! judged as where it was made. [`Evidence`] is what is known; each file of `detectors` looks in it for
+//! judged as where it was made. [`Evidence`] is what is known, [`disk_opinion`] what that says of the disk; each file of `detectors` looks in it for
 //! one illness and stays silent without it; `answers` are the tables behind the findings; [`rank`]
 //! puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
 //! an earlier run's predictions came true.
 
 pub mod answers;
+pub mod claims;
 pub mod detectors;
 pub mod evidence;
 mod namespaces;
+mod opinion;
 pub mod ranking;
 pub mod since;
 #[cfg(test)]
@@ -23,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub use answers::Answers;
 pub use evidence::{Counters, Evidence};
+pub use opinion::disk_opinion;
 pub use ranking::rank;
 
 /// Everything concluded from a run.

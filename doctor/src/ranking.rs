@@ -1,21 +1,22 @@
 //! Which finding comes first.
 //!
-//! Findings are ordered by the waiting that acting on them saves, the most first. Four things are settled
+//! Findings are ordered by the waiting that acting on them saves, the most first. Five things are settled
 //! here because no finding can know of the others:
 //!
 //! - Noticeable waiting that was seen comes before what a job would save that nobody ran: the seconds of
 //!   one scan and those of every hour are no one quantity.
-//! - Several may explain the same reads. Whoever comes first claims its share of their waiting; of what is
-//!   left the next one claims its share, and so on, so that the sum never exceeds what was waited.
+//! - Several may explain the same waiting. Whoever comes first claims its share of it; of what is left the
+//!   next one claims its share, and so on, so that the sum never exceeds what was waited (`claims.rs`).
 //! - Of findings that save alike (within a factor of two), what removes the cause and costs least comes
 //!   first: order before a faster disk (`BEFORE`).
 //! - "Nothing is wrong with the disk" holds only where nothing else saves anything noticeable, and is then
 //!   the answer.
+//! - What every such host has, and costs next to nothing, comes last ([`is_boilerplate`]).
 
 use seekscope_run::Finding;
 
 use crate::Evidence;
-use crate::answers::saved_of_disk;
+use crate::claims::share_out;
 use crate::thresholds::NOTHING_WRONG;
 
 /// Findings that a first screen has room for.
@@ -27,25 +28,11 @@ pub const NOTICEABLE_S_PER_HOUR: f64 = 36.0;
 /// Unit of gains of waiting that was seen; others are of a job that was not.
 pub const PER_HOUR: &str = "s of waiting per hour";
 
+const FILESYSTEM: &str = "filesystem.unfit";
 const INCOMPLETE: &str = "evidence.incomplete";
-const CACHE: &str = "cache.too-small";
-
-/// Findings that explain waiting for reads.
-const READS: [&str; 10] = [
-    "layout.key-order-lost",
-    "cache.too-small",
-    "disk.limited",
-    "disk.slow",
-    "disk.saturated",
-    "query.collection-scan",
-    "read-ahead.too-large",
-    "read-ahead.too-small",
-    "index.random-inserts",
-    "schema.scattered-series",
-];
 
 /// What comes before what, of findings that save alike.
-const BEFORE: [(&str, &[&str]); 5] = [
+const BEFORE: [(&str, &[&str]); 6] = [
     (
         "schema.scattered-series",
         &["layout.key-order-lost", "cache.too-small", "disk.saturated"],
@@ -64,6 +51,10 @@ const BEFORE: [(&str, &[&str]); 5] = [
     (
         "cache.too-small",
         &["query.collection-scan", "disk.saturated"],
+    ),
+    (
+        "memory.short",
+        &["disk.limited", "disk.slow", "disk.saturated"],
     ),
     (
         "checkpoint.long",
@@ -89,11 +80,7 @@ const ALIKE: f64 = 0.5;
 /// by confidence.
 pub fn rank(evidence: &Evidence<'_>, findings: Vec<Finding>) -> Vec<Finding> {
     let mut findings = ordered(findings);
-    share_out(
-        &mut findings,
-        evidence.read_waiting().map(|w| w.s_per_s * 3600.0),
-        |claimed| saved_of_disk(evidence, claimed),
-    );
+    share_out(evidence, &mut findings);
     let mut findings = ordered(findings);
     let acquitted = findings
         .iter()
@@ -115,6 +102,11 @@ pub fn is_seen(finding: &Finding) -> bool {
         .is_none_or(|gain| gain.unit == PER_HOUR)
 }
 
+/// Worth a line and no more: mount options that cost something now and then.
+pub fn is_boilerplate(finding: &Finding) -> bool {
+    finding.id == FILESYSTEM && finding.confidence == "low"
+}
+
 /// Saves noticeable waiting that was seen.
 fn is_noticeable(finding: &Finding) -> bool {
     is_seen(finding) && saved(finding).is_some_and(|s| s >= NOTICEABLE_S_PER_HOUR)
@@ -134,8 +126,14 @@ fn accuses_disk(finding: &Finding) -> bool {
         "read-ahead.",
         "schema.",
     ];
+    // Of groups whose other findings have nothing to do with reads.
+    const ALSO_READING: [&str; 3] = [
+        "memory.short",
+        "query.collection-scan",
+        "index.random-inserts",
+    ];
     let of_disk = DISK.iter().any(|group| finding.id.starts_with(group))
-        || READS.contains(&finding.id.as_str());
+        || ALSO_READING.contains(&finding.id.as_str());
     QUEUES.contains(&finding.id.as_str()) || (of_disk && is_noticeable(finding))
 }
 
@@ -148,8 +146,8 @@ fn ordered(mut findings: Vec<Finding>) -> Vec<Finding> {
         (
             is_noticeable(finding),
             saved(finding).unwrap_or(-1.0),
-            // It speaks of us, not of the server.
-            finding.id != INCOMPLETE,
+            // The one speaks of us, not of the server, the other of what is worth a line.
+            finding.id != INCOMPLETE && !is_boilerplate(finding),
             confidence(&finding.confidence),
         )
     };
@@ -182,42 +180,6 @@ fn put_before(findings: &mut Vec<Finding>, first: &str, later: &[&str]) {
             let finding = findings.remove(at);
             findings.insert(place, finding);
         }
-    }
-}
-
-/// Of the waiting for reads each takes its share of what those before it leave. A larger cache also saves
-/// time in reads that the disk has no part in: of its claim only what is `of_disk` is shared.
-fn share_out(
-    findings: &mut [Finding],
-    waiting_s_per_hour: Option<f64>,
-    of_disk: impl Fn(f64) -> f64,
-) {
-    let Some(waiting) = waiting_s_per_hour.filter(|waiting| *waiting > 0.0) else {
-        return;
-    };
-    let mut left = 1.0;
-    for finding in findings {
-        let claims = is_seen(finding) && READS.contains(&finding.id.as_str());
-        let Some(claimed) = saved(finding).filter(|_| claims) else {
-            continue;
-        };
-        let shared = match finding.id == CACHE {
-            true => of_disk(claimed).clamp(0.0, claimed.max(0.0)),
-            false => claimed,
-        };
-        if left < 1.0 && shared > 0.0 {
-            let granted = claimed - shared * (1.0 - left);
-            finding.saves_s_per_hour = Some(granted);
-            if let Some(gain) = &mut finding.gain {
-                gain.value *= granted / claimed;
-                gain.low *= granted / claimed;
-                finding.evidence.push(format!(
-                    "Alone it would save {claimed:.0} s per hour; the findings above it take their part of \
-                     that first."
-                ));
-            }
-        }
-        left *= (1.0 - shared / waiting).clamp(0.0, 1.0);
     }
 }
 
@@ -320,23 +282,6 @@ mod tests {
     }
 
     #[test]
-    fn time_that_the_disk_has_no_part_in_is_nobody_elses() {
-        let mut findings = vec![
-            finding("cache.too-small", Some(900.0)),
-            finding("disk.slow", Some(80.0)),
-        ];
-        // Of the cache's claim 50 s are waiting for the disk, of which there are 100 s.
-        share_out(&mut findings, Some(100.0), |claimed| claimed - 850.0);
-        let saved: Vec<f64> = findings.iter().filter_map(saved).collect();
-        assert_eq!(saved, [900.0, 40.0]);
-        findings.reverse();
-        findings[0] = finding("disk.slow", Some(80.0));
-        share_out(&mut findings, Some(100.0), |claimed| claimed - 850.0);
-        let after = findings[1].saves_s_per_hour.unwrap();
-        assert!((after - 860.0).abs() < 1e-6, "{after}");
-    }
-
-    #[test]
     fn checkpoints_come_before_the_disk_that_they_fill() {
         for disk in ["disk.slow", "disk.limited"] {
             let found = ranked(vec![
@@ -352,18 +297,14 @@ mod tests {
         let found = ranked(vec![
             finding("cache.too-small", Some(600.0)),
             finding("disk.saturated", Some(800.0)),
-            finding("journal.slow-sync", Some(900.0)),
         ]);
-        assert_eq!(
-            ids(&found),
-            ["journal.slow-sync", "cache.too-small", "disk.saturated"]
-        );
+        assert_eq!(ids(&found), ["cache.too-small", "disk.saturated"]);
         let saved: Vec<f64> = found.iter().filter_map(saved).collect();
         assert!(
-            (saved[1] - 600.0).abs() < 1e-6 && (saved[2] - 320.0).abs() < 1e-6,
+            (saved[0] - 600.0).abs() < 1e-6 && (saved[1] - 320.0).abs() < 1e-6,
             "{saved:?}"
         );
-        let reads = saved[1] + saved[2];
+        let reads = saved[0] + saved[1];
         assert!(reads <= 1000.0, "{reads}");
     }
 

@@ -2,15 +2,17 @@
 //!
 //! Findings are told apart by id and subject. What is compared is measured in both runs in the same way:
 //! the predicted scan of the same file, the waiting for the same collection or index, free bytes, the
-//! median checkpoint. A finding counts as gone only if what it needs was looked at again.
+//! median checkpoint. A finding counts as gone only if what it needs was looked at again, and, where it is
+//! one of load, if the server did as much work: an idle server waits for nothing.
 
 mod measured;
+mod work;
 
 use seekscope_run::{Finding, FindingChange, Gain, RunDocument};
 
 use crate::Diagnosis;
 use crate::thresholds::NOTHING_WRONG;
-use measured::{Quantity, measured};
+use measured::{Measured, Quantity, measured};
 
 /// Up to this relative change is taken for noise: the device model is off by as much between surveys.
 const SAME_WITHIN: f64 = 0.1;
@@ -68,12 +70,18 @@ fn change_of(
     now: Examined<'_>,
 ) -> FindingChange {
     let looked_at = again.is_some() || was_looked_at(now, &finding.id);
-    let (before, after) = measured(finding, again, earlier, now);
-    let after = after.filter(|_| looked_at);
-    let change = match (again, looked_at) {
-        (None, true) => "gone",
-        (None, false) => "unknown",
-        (Some(_), _) => direction(before, after),
+    let mut found = measured(finding, again, earlier, now);
+    if !looked_at {
+        let why = "what it needs was not measured this time";
+        found.untold = Some(why.into());
+        found.after = None;
+    }
+    let (before, after) = (found.before, found.after);
+    let is_told = found.untold.is_none() || (looked_at && is_fact(&finding.id));
+    let change = match again {
+        _ if !is_told => "unknown",
+        None => "gone",
+        Some(_) => direction(before, after),
     };
     FindingChange {
         id: finding.id.clone(),
@@ -82,8 +90,28 @@ fn change_of(
         before,
         after,
         predicted: finding.gain.clone(),
-        verdict: verdict(finding, change, (before, after)),
+        verdict: verdict(finding, change, &found),
+        work: found.work,
     }
+}
+
+/// Is it true or not whatever the server is doing?
+fn is_fact(id: &str) -> bool {
+    const FACTS: [&str; 12] = [
+        "evidence.",
+        "filesystem.",
+        "host.",
+        "huge-pages.",
+        "index.unused",
+        "layout.",
+        "member.",
+        "memory.limit-ignored",
+        "numa.",
+        "scheduler.",
+        "server.",
+        "space.",
+    ];
+    FACTS.iter().any(|fact| id.starts_with(fact))
 }
 
 fn direction(before: Option<f64>, after: Option<f64>) -> &'static str {
@@ -119,18 +147,25 @@ fn was_looked_at(run: Examined<'_>, id: &str) -> bool {
     }
 }
 
-fn verdict(finding: &Finding, change: &str, measured: (Option<f64>, Option<f64>)) -> String {
-    if change == "unknown" {
-        return "cannot be told: what it needs was not measured this time".into();
+fn verdict(finding: &Finding, change: &str, found: &Measured) -> String {
+    let untold = found.untold.as_ref();
+    if let Some(why) = untold.filter(|_| change == "unknown" || finding.gain.is_some()) {
+        return format!("cannot be told: {why}");
     }
     let Some(gain) = &finding.gain else {
         return "nothing was predicted".into();
     };
-    match measured {
+    match (found.before, found.after) {
         (Some(_), Some(_)) if change == "same" => {
             "nothing changed: not acted on, or without effect".into()
         }
-        (Some(before), Some(after)) => against_prediction(gain, before - after),
+        (Some(before), Some(after)) => {
+            let told = against_prediction(gain, before - after);
+            match &found.work {
+                Some(work) => format!("{told}, for the work of then ({})", work::in_words(work)),
+                None => told,
+            }
+        }
         _ => {
             "cannot be told: it was not measured in both runs, or its files were not used this time"
                 .into()

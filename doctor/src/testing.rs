@@ -123,6 +123,7 @@ impl Recording {
             model,
             measured: true,
             source: "probed during this run".into(),
+            ..DiskAbility::default()
         });
     }
 
@@ -246,6 +247,14 @@ impl Recording {
             device_use: device_use.as_ref(),
             counters: &counters,
         };
+        let mut document = self.document.clone();
+        if let Some(examination) = &mut document.examination {
+            examination.disk_opinion = crate::disk_opinion(&evidence);
+        }
+        let evidence = Evidence {
+            document: &document,
+            ..evidence
+        };
         look(&evidence, &Answers::of(&evidence))
     }
 
@@ -311,7 +320,7 @@ impl Call {
     }
 }
 
-fn observed_phase() -> Phase {
+pub(crate) fn observed_phase() -> Phase {
     Phase {
         name: "observed".into(),
         variant: "observed".into(),

@@ -1,6 +1,7 @@
 //! Numbers and commands as findings show them: lengths of time, shares, and text quoted for where it is
 //! pasted. Names of collections and members come from servers, so nothing goes into a command unquoted.
 
+use seekscope_run::DiskAbility;
 use seekscope_run::units::format_ns;
 
 /// A length of time with the unit that people would use: "840 ms", "31.6 s", "12 min", "3.4 h", "2.1 days".
@@ -37,6 +38,15 @@ pub fn percent(share: f64) -> String {
         format!("{percent:.1} %")
     } else {
         format!("{percent:.0} %")
+    }
+}
+
+/// What figures of a disk rest on.
+pub(crate) fn disk_in_words(disk: Option<&DiskAbility>) -> &'static str {
+    match disk {
+        Some(disk) if disk.measured => "disk measured",
+        Some(disk) if disk.seen => "disk as seen in this run",
+        _ => "a typical disk",
     }
 }
 

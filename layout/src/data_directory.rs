@@ -16,6 +16,7 @@ use crate::page_cache::PageCache;
 use crate::recognise;
 use crate::snapshot::{Rows, Snapshot, Source};
 use crate::table_files::{Names, TableFile, TableFiles};
+use crate::unlisted::table_files_below;
 
 /// A WiredTiger data directory: of a running server or not, a snapshot, a copy or a hot backup.
 #[derive(Debug)]
@@ -116,7 +117,8 @@ impl DataDirectory {
         // Reading the names may have led to a newer one.
         let snapshot = self.held_snapshot().unwrap_or(snapshot);
         self.wiredtiger_version.clone_from(&snapshot.version);
-        self.tables = TableFiles::new(&snapshot, &names, self.names);
+        let on_disk = table_files_below(&self.path);
+        self.tables = TableFiles::new(&snapshot, &names, self.names, on_disk);
         self.named_from = Some(snapshot.source.clone());
         Ok(true)
     }

@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use seekscope_run::units::format_bytes;
+use seekscope_wiredtiger::View;
 use seekscope_wiredtiger::block::{BlockError, BlockFault};
 use seekscope_wiredtiger::file_config::{FileConfigError, Refusal};
 use seekscope_wiredtiger::lone::LoneError;
@@ -82,13 +83,17 @@ pub enum LayoutError {
         restarts: u32,
         source: Box<LayoutError>,
     },
-    #[error("there is no {wanted:?} in {}{}", path.display(), near(candidates))]
+    #[error("there is no {wanted:?} in {}{}{}", path.display(), near(candidates), not_yet_named(*unnamed))]
     NoSuchTable {
         path: PathBuf,
         wanted: String,
         /// What there is of a similar name, or the first few.
         candidates: Vec<String>,
+        /// Files that no checkpoint has described yet: it may be one of them.
+        unnamed: usize,
     },
+    #[error("{}", describe_view(view))]
+    View { view: View },
     #[error("where {} lies on the device is not known: {why}", path.display())]
     NoDeviceMap { path: PathBuf, why: String },
     #[error("no tree could be found in {} without its data directory: {source}", path.display())]
@@ -167,6 +172,28 @@ fn refusing(path: &Path) -> PathBuf {
     let highest = path.ancestors().filter(|p| denied(p)).last();
     let parent = highest.and_then(Path::parent);
     parent.unwrap_or(path).to_path_buf()
+}
+
+fn describe_view(view: &View) -> String {
+    let View { namespace, on } = view;
+    if view.is_time_series() {
+        format!(
+            "{namespace} is a time-series collection: its documents lie in the buckets of {on}; name that \
+             instead"
+        )
+    } else {
+        format!("{namespace} is a view on {on} and has no file of its own; name {on} instead")
+    }
+}
+
+fn not_yet_named(files: usize) -> String {
+    let known = "whose names the next checkpoint tells: a mongod takes one every 60 s, and at once when \
+                 it is given the command {fsync: 1}";
+    match files {
+        0 => String::new(),
+        1 => format!("; one file was created since the last checkpoint, {known}"),
+        _ => format!("; {files} files were created since the last checkpoint, {known}"),
+    }
 }
 
 fn near(candidates: &[String]) -> String {

@@ -30,6 +30,8 @@ pub mod strip;
 pub mod table_files;
 mod tree_reading;
 pub mod typical_disks;
+mod unlisted;
+mod views;
 pub mod walked_file;
 
 pub use data_directory::DataDirectory;

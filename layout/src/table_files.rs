@@ -1,7 +1,7 @@
 //! The files of a data directory and what is in them: names from MongoDB's catalogue where there is
 //! one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use seekscope_run::layout::NameSource;
@@ -40,6 +40,11 @@ impl TableFile {
         ident_of(&self.file)
     }
 
+    /// It is there, and what it holds is not known before the next checkpoint.
+    fn is_unnamed(&self) -> bool {
+        self.namespace.is_none() && matches!(self.config, Err(LayoutError::NotInMetadata { .. }))
+    }
+
     /// `database.collection`, `database.collection/index`, or the ident where neither is known.
     pub fn name(&self) -> String {
         match (&self.namespace, &self.index) {
@@ -76,7 +81,13 @@ pub(crate) struct TableFiles {
 }
 
 impl TableFiles {
-    pub(crate) fn new(snapshot: &Snapshot, names: &Names, source: NameSource) -> Self {
+    /// `on_disk` are the names of all files that may be tables.
+    pub(crate) fn new(
+        snapshot: &Snapshot,
+        names: &Names,
+        source: NameSource,
+        on_disk: Vec<String>,
+    ) -> Self {
         let mut known = known_idents(names);
         let mut files: Vec<_> = snapshot
             .metadata
@@ -91,6 +102,15 @@ impl TableFiles {
             known.into_iter().map(|(ident, name)| {
                 table_file(&format!("{ident}.wt"), snapshot, source, Some(name))
             }),
+        );
+        // So was what neither of them has, as both are as of that checkpoint.
+        let listed: HashSet<&str> = files.iter().map(|file| file.file.as_str()).collect();
+        let mut unlisted = on_disk;
+        unlisted.retain(|file| !is_own(file) && !listed.contains(file.as_str()));
+        files.extend(
+            unlisted
+                .iter()
+                .map(|file| table_file(file, snapshot, source, None)),
         );
         for file in files.iter_mut().filter(|file| file.index.is_none()) {
             let size = names.sizes.get(file.ident());
@@ -122,6 +142,11 @@ impl TableFiles {
             path: directory.into(),
             wanted: wanted.into(),
             candidates: self.suggestions(wanted),
+            unnamed: self
+                .listed()
+                .iter()
+                .filter(|file| file.is_unnamed())
+                .count(),
         })
     }
 

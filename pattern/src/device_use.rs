@@ -67,6 +67,9 @@ pub struct Checkpoint {
     /// Of its syncs: all together, and the longest.
     pub sync_ns: u64,
     pub longest_sync_ns: u64,
+    /// One of its writes or syncs was cut off ([`seekscope_run::IoEvent::is_cut_off`]): it took at least as
+    /// long as the times here say.
+    pub is_cut_off: bool,
     /// Longest sync of the journal meanwhile, and longest read of an application thread.
     pub longest_journal_sync_ns: u64,
     pub longest_read_ns: u64,

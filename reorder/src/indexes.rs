@@ -7,9 +7,9 @@ use crate::same::{same_definition, same_indexes};
 use crate::site::Site;
 use crate::{Definition, ReorderError};
 
-/// The longest that a TTL index can wait, s: while an index of the copy says so, nobody expires the
-/// copy's documents.
-const NEVER_S: i32 = i32::MAX;
+/// About fifty years: while an index of the copy says so, nobody expires the copy's documents. Before 5.0
+/// a server takes no more seconds than have passed since 1970.
+const NEVER_S: i32 = 1_600_000_000;
 const EXPIRES: &str = "expireAfterSeconds";
 
 /// Makes the copy, empty.
@@ -147,7 +147,7 @@ mod tests {
             obstacle: None,
         };
         let expected = [
-            doc! { "v": 2, "key": { "t": 1 }, "name": "t", EXPIRES: i32::MAX,
+            doc! { "v": 2, "key": { "t": 1 }, "name": "t", EXPIRES: NEVER_S,
             "collation": { "locale": "simple" } },
             doc! { "key": { "u": 1 }, "name": "u", "collation": { "locale": "de" } },
         ];

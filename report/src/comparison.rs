@@ -170,6 +170,9 @@ const TRACER: [Row; 9] = [
     }),
     row("Share of the server's CPU time", |c| match &c.phase.trace {
         Some(t) if t.written == 0 => Cell::Missing("no events"),
+        Some(t) if t.cost.share_of_server_cpu == 0.0 => {
+            Cell::Missing("unknown, or the server did next to nothing")
+        }
         _ => trace(c, |t| at_least(t, format_share(t.cost.share_of_server_cpu))),
     }),
 ];
@@ -277,8 +280,8 @@ fn trailer(column: &Column<'_>, text: fn(&TraceFacts) -> String) -> Cell {
 }
 
 fn tracer_time(phase: &Phase, trace: &TraceFacts) -> String {
-    let tracer_ns = trace.cost.program_ns + trace.cost.drain_cpu_ns;
-    let phase_ns = phase.ended_ns.saturating_sub(phase.started_ns).max(1);
+    let tracer_ns = trace.cpu_ns();
+    let phase_ns = phase.duration_ns().max(1);
     format!(
         "{} ({})",
         format_ns(tracer_ns),

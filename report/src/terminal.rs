@@ -118,7 +118,7 @@ fn file_row(input: &ReportInput<'_>, file: &FileAnalysis) -> [String; 7] {
 /// What the run could not measure, a paragraph each.
 pub(crate) fn limitations(document: &RunDocument) -> String {
     let mut lines = Vec::new();
-    for limitation in &document.limitations {
+    for limitation in crate::wording::limitations(document) {
         lines.push(format!(
             "Missing: {}\n  because {}",
             limitation.what, limitation.why

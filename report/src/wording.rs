@@ -1,7 +1,7 @@
 //! Sentences that the terminal and the HTML report share.
 
 use seekscope_run::units::format_count;
-use seekscope_run::{Disk, Finding, Gain, Outcome, RunDocument, TraceFacts};
+use seekscope_run::{Disk, Finding, Gain, Limitation, Outcome, RunDocument, TraceFacts};
 
 use crate::numbers::{format_rate, format_share};
 
@@ -15,7 +15,7 @@ pub(crate) fn has_reservations(document: &RunDocument) -> bool {
 /// One word for how the run ended, for style sheets and scripts.
 pub(crate) fn outcome_word(document: &RunDocument) -> &'static str {
     match document.outcome {
-        Outcome::Ok if events_lost(document) > 0 => "lossy",
+        Outcome::Ok if loss_matters(document) => "lossy",
         Outcome::Ok => "ok",
         Outcome::Partial => "partial",
         Outcome::Failed => "failed",
@@ -30,7 +30,7 @@ pub(crate) fn outcome(document: &RunDocument) -> String {
         .as_deref()
         .unwrap_or("no reason was recorded");
     let mut sentences = vec![match document.outcome {
-        Outcome::Ok if events_lost(document) > 0 => "Finished run, with gaps.".to_string(),
+        Outcome::Ok if loss_matters(document) => "Finished run, with gaps.".to_string(),
         Outcome::Ok if !document.limitations.is_empty() => format!(
             "Finished run, but not everything could be measured: {}.",
             document
@@ -65,17 +65,50 @@ fn events_lost(document: &RunDocument) -> u64 {
     traces(document).map(|trace| trace.lost).sum()
 }
 
-fn lost_events(document: &RunDocument) -> Option<String> {
+/// Is so much lost that conclusions may differ?
+fn loss_matters(document: &RunDocument) -> bool {
+    traces(document).any(TraceFacts::loss_matters)
+}
+
+/// How much is missing; `None` where nothing is.
+fn loss(document: &RunDocument) -> Option<String> {
     let lost = events_lost(document);
     let seen: u64 = traces(document).map(|trace| trace.seen).sum();
     (lost > 0).then(|| {
         format!(
-            "Events were lost: {} of {} ({}); counts and patterns below miss them.",
+            "{} of {} ({})",
             format_count(lost),
             format_count(seen),
             format_share(lost as f64 / seen.max(1) as f64)
         )
     })
+}
+
+fn lost_events(document: &RunDocument) -> Option<String> {
+    let loss = loss(document).filter(|_| loss_matters(document))?;
+    Some(format!(
+        "Events were lost: {loss}; counts and patterns below miss them."
+    ))
+}
+
+/// What could not be measured, with a loss of events that is too small to change a conclusion.
+pub(crate) fn limitations(document: &RunDocument) -> Vec<Limitation> {
+    let small_loss = loss(document).filter(|_| !loss_matters(document));
+    let ends: u64 = traces(document).map(|trace| trace.lost_end).sum();
+    let why = match ends {
+        0 => "the buffer or a table of the kernel programs was full for a moment".into(),
+        ends => format!(
+            "the kernel ran no program at the end of {} requests of disks, so how long they took is not known",
+            format_count(ends)
+        ),
+    };
+    let small_loss = small_loss.map(|loss| Limitation {
+        what: format!("{loss} events of the trace, too few to change a conclusion"),
+        why,
+        remedy: String::new(),
+    });
+    let met = document.limitations.iter().cloned();
+    met.chain(small_loss).collect()
 }
 
 fn emulated_disks(document: &RunDocument) -> Option<String> {

@@ -42,6 +42,8 @@ pub struct RunDirectory {
     path: PathBuf,
     /// When the run began, on both clocks.
     started: ClockOffset,
+    /// Folders that were made for it, the innermost first.
+    made: Vec<PathBuf>,
     /// Holds the lock, which the kernel releases however the process ends.
     _lock: File,
 }
@@ -62,6 +64,9 @@ impl RunDirectory {
     /// Makes the folder (parents too) and writes `document` into it. An existing empty folder
     /// will do; anything else is refused.
     pub fn create(path: &Path, document: &RunDocument) -> Result<Self, RunError> {
+        let made = path.ancestors().take_while(|folder| !folder.exists());
+        let made = made.filter(|folder| !folder.as_os_str().is_empty());
+        let made = made.map(Path::to_path_buf).collect();
         fs::create_dir_all(path).map_err(RunError::io("create", path))?;
         let mut entries = fs::read_dir(path).map_err(RunError::io("read", path))?;
         if entries.next().is_some() {
@@ -71,6 +76,7 @@ impl RunDirectory {
         let directory = Self {
             _lock: lock(&path)?,
             started: document.started,
+            made,
             path,
         };
         directory.save(document)?;
@@ -83,10 +89,30 @@ impl RunDirectory {
         let directory = Self {
             path: path.canonicalize().map_err(RunError::io("resolve", path))?,
             started: document.started,
+            made: Vec::new(),
             _lock: lock(path)?,
         };
         directory.finish_records()?;
         Ok((directory, document))
+    }
+
+    /// Whether it holds nothing but the document.
+    pub fn has_no_records(&self) -> Result<bool, RunError> {
+        let entries = fs::read_dir(&self.path).map_err(RunError::io("read", &self.path))?;
+        let mut names = entries.flatten().map(|entry| entry.file_name());
+        Ok(names.all(|name| name == DOCUMENT))
+    }
+
+    /// Removes a run that came to nothing: its document, and the folders that were made for it, unless
+    /// there is something else in them meanwhile.
+    pub fn discard(&self) -> Result<(), RunError> {
+        self.remove(DOCUMENT)?;
+        for folder in &self.made {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// What a run is so far, also while another process works on it.

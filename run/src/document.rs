@@ -6,8 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BenchMeasurement, ClockOffset, DeviceFacts, DiskMeasurement, ExaminationRecord, HostFacts,
-    LayoutMeasurement, PrefetchRecord, ReorderMeasurement, TuneRecord,
+    BenchMeasurement, ClockOffset, CountedRequests, DeviceFacts, DiskMeasurement,
+    ExaminationRecord, HostFacts, LayoutMeasurement, PrefetchRecord, ReorderMeasurement,
+    RequestCause, TuneRecord,
 };
 
 /// Schema name and version written by this build.
@@ -161,15 +162,22 @@ pub struct ProcessIo {
 /// What the tracer itself cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct TracerCost {
-    /// Runs of the eBPF programs, system-wide, and the ns spent in them (kernel run-time
-    /// statistics); 0 runs when the statistics could not be switched on.
+    /// Runs of the eBPF programs, system-wide, and the ns spent in them: estimates from the kernel's
+    /// run-time statistics, which are on for a part of the time. 0 runs when they could not be
+    /// switched on.
     pub program_runs: u64,
     pub program_ns: u64,
+    /// Of `program_ns`, what does not depend on the events recorded: runs at other processes' calls
+    /// and requests.
+    #[serde(default)]
+    pub standing_ns: u64,
     /// CPU time of the thread that drains the ring buffer, ns.
     pub drain_cpu_ns: u64,
-    /// (program_ns + drain_cpu_ns) / events written; 0 without events.
+    /// (program_ns - standing_ns + drain_cpu_ns) / events written; 0 with fewer than
+    /// 1,000 events, which tell nothing.
     pub ns_per_event: f64,
-    /// Tracer CPU time as a share (0..1) of the server's CPU time over the same phase.
+    /// Tracer CPU time as a share of the server's CPU time over the same phase; 0 where that is not
+    /// known, and where the server did next to nothing (see [`TraceFacts::with_share_of`]).
     pub share_of_server_cpu: f64,
 }
 
@@ -200,9 +208,12 @@ pub struct TraceFacts {
     pub lost: u64,
     /// … the ring buffer was full,
     pub lost_ring_full: u64,
-    /// … the slot holding the call's start was taken over by another thread, or the end of a
-    /// request went by unseen.
+    /// … the slot holding the call's start was taken over by another thread (in runs of earlier
+    /// versions also what is `lost_end` now),
     pub lost_start: u64,
+    /// … the kernel ran no program at its end: its latency is not known. Of requests of disks; they
+    /// are in `requests`.
+    pub lost_end: u64,
     /// … a table of the kernel programs had no room.
     pub lost_table_full: u64,
     /// A flight recorder's events that gave way to newer ones, on purpose.
@@ -219,8 +230,17 @@ pub struct TraceFacts {
     pub in_flight_at_start: u64,
     /// Calls still in flight when tracing ended (not in `seen`).
     pub in_flight_at_end: u64,
+    /// All requests of the disks followed, by what they were for. Empty where every request was
+    /// recorded, or none.
+    pub requests: Vec<CountedRequests>,
     pub cost: TracerCost,
 }
+
+/// Of events, lost: below this no share, sum or percentile changes by what could be read off it.
+const LOSS_MATTERS_SHARE: f64 = 0.01;
+
+/// Share of a phase's time for which a process must have computed, or it did next to nothing.
+const PROCESS_AT_WORK_SHARE: f64 = 0.01;
 
 impl TraceFacts {
     /// Does every call that was seen have its place?
@@ -228,12 +248,37 @@ impl TraceFacts {
         self.truncated || self.seen == self.written + self.lost + self.overwritten
     }
 
-    /// With the tracer's CPU time as a share of the traced process's, where that is known.
-    pub fn with_share_of(mut self, process: Option<ProcessIo>) -> Self {
+    /// Share (0..=1) of what was seen and lost: of all events, or of the requests of disks for the
+    /// traced files, whichever lost more.
+    pub fn lost_share(&self) -> f64 {
+        let of_files = |c: &&CountedRequests| c.cause == RequestCause::TracedFiles;
+        let counted = self.requests.iter().filter(of_files);
+        let requests: u64 = counted.map(CountedRequests::requests).sum();
+        let share = |lost: u64, of: u64| lost as f64 / of.max(1) as f64;
+        share(self.lost, self.seen).max(if requests > 0 {
+            share(self.lost_end, requests)
+        } else {
+            0.0
+        })
+    }
+
+    /// Is so much missing that conclusions from the trace may differ?
+    pub fn loss_matters(&self) -> bool {
+        self.lost_share() >= LOSS_MATTERS_SHARE
+    }
+
+    /// The tracer's CPU time, ns: programs in the kernel and the thread that reads.
+    pub fn cpu_ns(&self) -> u64 {
+        self.cost.program_ns + self.cost.drain_cpu_ns
+    }
+
+    /// With the tracer's CPU time as a share of the traced process's over `duration_ns`. Beside a
+    /// process that computed for less than a hundredth of the time any cost is a multiple, which says
+    /// nothing: the tracer's cost then is what other processes make it.
+    pub fn with_share_of(mut self, process: Option<ProcessIo>, duration_ns: u64) -> Self {
         let process_cpu_ns = process.map_or(0, |io| io.cpu_ns);
-        if process_cpu_ns > 0 {
-            let tracer_ns = self.cost.program_ns + self.cost.drain_cpu_ns;
-            self.cost.share_of_server_cpu = tracer_ns as f64 / process_cpu_ns as f64;
+        if process_cpu_ns as f64 >= PROCESS_AT_WORK_SHARE * duration_ns.max(1) as f64 {
+            self.cost.share_of_server_cpu = self.cpu_ns() as f64 / process_cpu_ns as f64;
         }
         self
     }
@@ -260,6 +305,13 @@ pub struct Phase {
     /// `None` when tracing was impossible; the run's limitations say why.
     pub trace: Option<TraceFacts>,
     pub process_io: Option<ProcessIo>,
+}
+
+impl Phase {
+    /// How long it lasted, ns; 0 while it goes on.
+    pub fn duration_ns(&self) -> u64 {
+        self.ended_ns.saturating_sub(self.started_ns)
+    }
 }
 
 /// A named conclusion with its evidence.

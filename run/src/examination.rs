@@ -26,8 +26,12 @@ pub struct ExaminationRecord {
     pub set: Option<String>,
     /// The examined one first; then every other that the server knows of, reached or not.
     pub members: Vec<MemberRecord>,
-    /// What the disk under the data can do, if anybody measured it.
+    /// What the disk under the data can do, as known before anything was watched: measured, or a typical
+    /// disk's.
     pub disk: Option<DiskAbility>,
+    /// … and what it does for this server, concluded from the whole run: limits of the server's control
+    /// group, and what was seen, taken into account. Every answer and finding uses this one.
+    pub disk_opinion: Option<DiskAbility>,
     /// Of the host that seekscope ran on, where the examined server runs there too.
     pub host: Option<HostSettings>,
     /// The server's diagnostic files, where they could be read.
@@ -184,13 +188,27 @@ pub struct OperationSeen {
     pub plan: Option<String>,
     /// Longest that it was seen to have been running, µs.
     pub running_us: u64,
-    /// Looks in which it, or one like it (same kind, namespace and plan), was running; the most at once.
+    /// Looks in which it, or one like it (same kind, namespace, plan and filter), was running; the most at
+    /// once.
     pub looks: u32,
     pub at_once: u32,
     /// Looks in which one of them waited for a lock, or for a ticket or flow control.
     pub waiting_looks: u32,
     /// (done, total) as the server says, at the last look.
     pub progress: Option<(u64, u64)>,
+    /// What it selects documents by; `None` where that is not known.
+    pub filter: Option<FilterSeen>,
+}
+
+/// What an operation selects documents by: names of fields, never their values.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct FilterSeen {
+    /// Fields, and operators such as "$or" that stand in the place of one. Empty: it takes every document.
+    pub fields: Vec<String>,
+    /// What matches is grouped, counted or cut off before it is returned, so the number of documents
+    /// returned says nothing about how many matched.
+    pub reduced: bool,
 }
 
 /// A device model and how it came about.
@@ -198,8 +216,10 @@ pub struct OperationSeen {
 #[serde(default)]
 pub struct DiskAbility {
     pub model: DeviceModel,
-    /// False: a typical disk that the data's disk looks like.
+    /// False: a typical disk that the data's disk looks like, or what `seen` says.
     pub measured: bool,
+    /// Limits or latencies that were seen while the server was watched went into it.
+    pub seen: bool,
     /// "probed during this run for 4 s", "seekscope-runs/disk-… of 3 days ago", "typical SSD".
     pub source: String,
 }
@@ -277,14 +297,48 @@ pub struct FindingChange {
     /// [`crate::Finding::id`] and what it is about.
     pub id: String,
     pub subject: String,
-    /// "gone", "new", "better", "worse", "same"; "unknown" where what it needs was not looked at again.
+    /// "gone", "new", "better", "worse", "same"; "unknown" where what it needs was not looked at again, or
+    /// the server did not do as much work.
     pub change: String,
-    /// What was measured then and now, in the unit of the gain.
+    /// What was measured then and now, in the unit of the gain; waiting now is that of the earlier run's
+    /// work.
     pub before: Option<f64>,
     pub after: Option<f64>,
+    /// The work that both were compared by; `None` where it has no part in the finding, or is not known.
+    pub work: Option<WorkCompared>,
     /// What acting on it should have saved, and whether it did: inside the interval, less, more.
     pub predicted: Option<Gain>,
     pub verdict: String,
+}
+
+/// Work done in two runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(default)]
+pub struct WorkCompared {
+    /// "operations", "writes", "reads".
+    pub unit: String,
+    pub before_per_s: f64,
+    pub after_per_s: f64,
+}
+
+impl CollectionFacts {
+    /// Of its file and those of its indexes.
+    pub fn stored_bytes(&self) -> u64 {
+        let indexes = self.indexes.iter().map(|index| index.bytes);
+        indexes.fold(self.storage_bytes, u64::saturating_add)
+    }
+}
+
+impl DiskAbility {
+    /// What it rests on, in a word or two, for sentences: "measured", "as seen in this run", "typical".
+    pub fn basis(&self) -> &'static str {
+        match (self.measured, self.seen) {
+            (true, false) => "measured",
+            (true, true) => "measured, with the limits that hold for the server",
+            (false, true) => "as seen in this run",
+            (false, false) => "of a typical disk",
+        }
+    }
 }
 
 impl ExaminationRecord {

@@ -2,7 +2,7 @@
 //!
 //! Everything is optional: a container may hide any of it, and a missing fact is not an error.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,39 @@ impl HostFacts {
         }
     }
 
+    /// Does the kernel page out memory that nobody used for a while, although none is short (DAMON's
+    /// proactive reclaim, which some virtual machines use to give memory back to their hosts)? The page
+    /// cache then loses pages that a host with as much free memory would keep. False where that is hidden.
+    pub fn pages_out_idle_memory(root: &Path) -> bool {
+        let reclaim = read_trimmed(root.join("sys/module/damon_reclaim/parameters/enabled"));
+        if reclaim.is_some_and(|enabled| enabled == "Y") {
+            return true;
+        }
+        let numbered = |folder: &Path| -> Vec<PathBuf> {
+            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+            let is_number = |path: &PathBuf| {
+                let name = path.file_name().and_then(|name| name.to_str());
+                name.is_some_and(|name| name.parse::<u32>().is_ok())
+            };
+            entries
+                .map(|entry| entry.path())
+                .filter(is_number)
+                .collect()
+        };
+        let monitors = numbered(&root.join("sys/kernel/mm/damon/admin/kdamonds"));
+        let is_on = |monitor: &PathBuf| {
+            read_trimmed(monitor.join("state")).is_some_and(|state| state == "on")
+        };
+        let contexts = monitors
+            .iter()
+            .filter(|monitor| is_on(monitor))
+            .flat_map(|monitor| numbered(&monitor.join("contexts")));
+        let mut schemes = contexts.flat_map(|context| numbered(&context.join("schemes")));
+        schemes.any(|scheme| {
+            read_trimmed(scheme.join("action")).is_some_and(|action| action == "pageout")
+        })
+    }
+
     /// Load average over one minute, now; 0 where it is hidden.
     pub fn load_1m(root: &Path) -> f64 {
         let load = read_trimmed(root.join("proc/loadavg")).unwrap_or_default();
@@ -100,5 +133,31 @@ mod tests {
         assert_eq!(facts.transparent_huge_pages.as_deref(), Some("madvise"));
         let empty = tempfile::tempdir().unwrap();
         assert_eq!(HostFacts::read(empty.path()).memory_bytes, 0);
+    }
+
+    #[test]
+    fn paging_out_of_idle_memory_is_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.path().join("sys").join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let is_seen = || HostFacts::pages_out_idle_memory(root.path());
+        assert!(!is_seen());
+        let monitor = "kernel/mm/damon/admin/kdamonds";
+        write(&format!("{monitor}/nr_kdamonds"), "1\n");
+        write(&format!("{monitor}/0/state"), "on\n");
+        let scheme = format!("{monitor}/0/contexts/0/schemes/0/action");
+        write(&scheme, "stat\n");
+        assert!(!is_seen());
+        write(&scheme, "pageout\n");
+        assert!(is_seen());
+        write(&format!("{monitor}/0/state"), "off\n");
+        assert!(!is_seen());
+        write("module/damon_reclaim/parameters/enabled", "N\n");
+        assert!(!is_seen());
+        write("module/damon_reclaim/parameters/enabled", "Y\n");
+        assert!(is_seen());
     }
 }

@@ -2,6 +2,9 @@
 
 const PAGE_BYTES: u64 = 4096;
 
+/// Where latencies ended in runs of earlier versions; longer ones are [`IoFlags::LATENCY_SATURATED`].
+pub const CUT_OFF_LATENCY_NS: u64 = u32::MAX as u64;
+
 /// What made the I/O. The numbers are stored in run directories and in the
 /// records of the eBPF program (`trace/bpf/record.h`): never renumber, only add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -197,7 +200,7 @@ impl IoFlags {
     pub const WAITED: u16 = 1;
     /// The call made this thread send reads to the block layer (read-ahead included).
     pub const DEVICE_READ: u16 = 1 << 1;
-    /// The latency did not fit the kernel record and is a lower bound.
+    /// The latency is a lower bound: in runs of earlier versions, whose kernel records ended at 4.29 s.
     pub const LATENCY_SATURATED: u16 = 1 << 2;
     /// The offset is the file's own position (plain `read`/`write`), not an argument; it can be
     /// wrong when threads share the descriptor.
@@ -281,6 +284,11 @@ pub struct IoEvent {
 }
 
 impl IoEvent {
+    /// The call or request took at least as long as `latency_ns` says, and nobody knows how much longer.
+    pub fn is_cut_off(&self) -> bool {
+        self.flags.has(IoFlags::LATENCY_SATURATED)
+    }
+
     /// Bytes transferred (0 on error).
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.result).unwrap_or(0)

@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod clock;
+mod counted_requests;
 pub mod counter_sample;
 pub mod device;
 pub mod device_model;
@@ -46,6 +47,7 @@ pub use bench::{
     Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
 };
 pub use clock::{ClockOffset, monotonic_ns};
+pub use counted_requests::{CountedRequests, RequestCause};
 pub use counter_sample::CounterSample;
 pub use device::{BlockLayer, DeviceFacts};
 pub use device_model::{DepthPoint, DeviceModel, SizePoint, SyncPoint, TokenBucket};
@@ -63,14 +65,16 @@ pub use document::{
 pub use error::RunError;
 pub use examination::{
     COUNTERS_OF_FTDC, COUNTERS_OF_MEMBER, CollectionFacts, Deployment, DiskAbility, EarlierRun,
-    ExaminationCost, ExaminationRecord, FindingChange, FtdcFacts, HostSettings, IndexFacts,
-    MemberRecord, MemberState, NamedValue, OperationSeen, OplogFacts,
+    ExaminationCost, ExaminationRecord, FilterSeen, FindingChange, FtdcFacts, HostSettings,
+    IndexFacts, MemberRecord, MemberState, NamedValue, OperationSeen, OplogFacts, WorkCompared,
 };
 pub use file_record::{FileRecord, FileRole, PathState};
 pub use file_totals::FileTotals;
 pub use host::HostFacts;
 pub use interval::Interval;
-pub use io_event::{BlockRequest, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp};
+pub use io_event::{
+    BlockRequest, CUT_OFF_LATENCY_NS, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp,
+};
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{
     LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,

@@ -48,6 +48,9 @@ pub struct Surroundings {
     pub cpu_quota: Option<f64>,
     /// Memory that the cgroups allow, where they limit it.
     pub memory_limit_bytes: Option<u64>,
+    /// The kernel's file that sets it, on the host that seekscope ran on; of several groups that of the
+    /// tightest.
+    pub memory_limit_file: Option<String>,
     pub distortions: Vec<Distortion>,
 }
 
@@ -110,6 +113,7 @@ impl Surroundings {
             io_limits: limits.io,
             cpu_quota: limits.cpus,
             memory_limit_bytes: limits.memory_bytes,
+            memory_limit_file: limits.memory_file.map(|file| file.display().to_string()),
         }
     }
 }

@@ -53,21 +53,24 @@ pub enum BinaryError {
 }
 
 impl ServerBinary {
-    /// Takes `explicit` if given; else the first `mongod` in the directories of `search_path` (the
+    /// Takes `explicit` if given, a name without a folder from `search_path` if it is there; else the first `mongod` in the directories of `search_path` (the
     /// value of PATH), else the first `secantusd-rs` there or in `extra_directories`.
     pub fn find(
         explicit: Option<&Path>,
         search_path: Option<&OsStr>,
         extra_directories: &[PathBuf],
     ) -> Result<Self, BinaryError> {
-        if let Some(path) = explicit {
-            return Self::explicit(path);
-        }
         let mut directories: Vec<PathBuf> = search_path
             .map(|p| std::env::split_paths(p).collect())
             .unwrap_or_default();
         // An empty or relative entry means the current directory: never run what lies there.
         directories.retain(|d| d.is_absolute());
+        if let Some(path) = explicit {
+            let is_name = path.components().count() == 1;
+            let mut named = directories.iter().map(|d| d.join(path));
+            let on_path = named.find(|p| is_name && is_executable(p));
+            return Self::explicit(on_path.as_deref().unwrap_or(path));
+        }
         let on_path = directories.len();
         directories.extend_from_slice(extra_directories);
         let first = |kind: ServerKind, directories: &[PathBuf]| {
@@ -158,6 +161,12 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         program(root.path(), "mongod-7.0", 0o755);
         program(root.path(), "secantusd", 0o644);
+        let on_path = ServerBinary::find(
+            Some(Path::new("mongod-7.0")),
+            Some(root.path().as_os_str()),
+            &[],
+        );
+        assert_eq!(on_path.unwrap().path, root.path().join("mongod-7.0"));
         let found = ServerBinary::find(Some(&root.path().join("mongod-7.0")), None, &[]).unwrap();
         assert_eq!(found.kind, ServerKind::Mongod);
         let refused = ServerBinary::find(Some(&root.path().join("secantusd")), None, &[]);

@@ -1,12 +1,13 @@
 //! Which file of a data directory holds what.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path};
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
 use seekscope_run::FileRole;
 
+use crate::examination::TableQuestions;
 use crate::namespace::Namespace;
 use crate::replies::{self, TableUse};
 use crate::server::{Server, ServerError};
@@ -18,24 +19,6 @@ const NAMES_SHOWN: usize = 4;
 /// How long the server may work on its answer.
 const CATALOG_LIMIT: Duration = Duration::from_secs(5);
 
-/// Why the server's tables are not known by name.
-#[derive(Debug, thiserror::Error)]
-pub enum DataFileError {
-    #[error(
-        "the server has no usable $listCatalog ({catalog}), and without a collection named none is \
-         asked for; name the collection"
-    )]
-    NoCatalog { catalog: ServerError },
-    #[error(
-        "neither $listCatalog ({catalog}) nor collStats ({stats}) tells the files of {namespace}"
-    )]
-    NoStats {
-        namespace: Namespace,
-        catalog: ServerError,
-        stats: ServerError,
-    },
-}
-
 /// From file names to what is in them. An empty map still knows the roles that names tell.
 #[derive(Debug, Clone, Default)]
 pub struct FileMap {
@@ -44,36 +27,21 @@ pub struct FileMap {
     pub truncated: bool,
 }
 
-impl FileMap {
-    /// Asks the server for its catalogue; where it has none (mongod before 6.0) only for `named`,
-    /// because asking for every collection can take minutes and holds the primary up.
-    pub async fn read(server: &Server, named: Option<&Namespace>) -> Result<Self, DataFileError> {
-        let catalog = match Self::from_server_catalog(server).await {
-            Ok(map) => return Ok(map),
-            Err(error) => error,
-        };
-        let Some(namespace) = named else {
-            return Err(DataFileError::NoCatalog { catalog });
-        };
-        let command = doc! { "collStats": namespace.collection(), "indexDetails": true };
-        match server.command_in_time(namespace.database(), command).await {
-            Ok(stats) => {
-                let mut map = Self::default();
-                map.add(replies::collection_stats_tables(
-                    &stats,
-                    &namespace.to_string(),
-                ));
-                Ok(map)
-            }
-            Err(stats) => Err(DataFileError::NoStats {
-                namespace: namespace.clone(),
-                catalog,
-                stats,
-            }),
-        }
-    }
+/// What remained unknown after [`FileMap::ask_about_the_rest`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unnamed {
+    /// Collections whose files the server was not asked about, because there were too many or it took too
+    /// long, or would not tell.
+    pub collections: usize,
+    /// The first reason why something was not told.
+    pub why: Option<String>,
+    /// The login lacks a right for it.
+    pub is_refused: bool,
+}
 
-    async fn from_server_catalog(server: &Server) -> Result<Self, ServerError> {
+impl FileMap {
+    /// Asks the server for its whole catalogue at once, which servers from 6.0 on tell (`$listCatalog`).
+    pub async fn of_catalogue(server: &Server) -> Result<Self, ServerError> {
         let failed = |error| server.error("$listCatalog", &error);
         let answer = async {
             let admin = server.database("admin");
@@ -89,6 +57,35 @@ impl FileMap {
         Ok(Self::from_catalog(&entries))
     }
 
+    /// Asks the server about collections of which no file is known yet, one at a time and within bounds of
+    /// number and time, those first that are most in use: each costs the server a little work, and the
+    /// opening of files that nobody used. `named` are asked about in any case, and what is told of them
+    /// replaces what was known.
+    pub async fn ask_about_the_rest(&mut self, server: &Server, named: &[Namespace]) -> Unnamed {
+        let mut questions = TableQuestions::begin(server);
+        for namespace in named {
+            if let Some(tables) = questions.tables(namespace).await {
+                self.forget(&namespace.to_string());
+                self.add(tables);
+            }
+        }
+        let known = self.collections();
+        let lacking = questions.collections().await;
+        let mut lacking = lacking
+            .into_iter()
+            .filter(|namespace| !known.contains(&namespace.to_string()));
+        while let Some(namespace) = lacking.next() {
+            if !questions.may_go_on() {
+                questions.left_out(1 + lacking.count());
+                break;
+            }
+            if let Some(tables) = questions.tables(&namespace).await {
+                self.add(tables);
+            }
+        }
+        questions.end()
+    }
+
     /// From the documents of `$listCatalog`.
     pub fn from_catalog(entries: &[Document]) -> Self {
         let mut map = Self {
@@ -99,6 +96,42 @@ impl FileMap {
             map.add(replies::catalog_tables(entry));
         }
         map
+    }
+
+    /// Adds a table that somebody else knows of: its name without ".wt", `database.collection`, and the
+    /// name of the index if it is one.
+    pub fn add_table(&mut self, ident: &str, namespace: &str, index: Option<&str>) {
+        self.add(vec![TableUse {
+            ident: ident.into(),
+            namespace: namespace.into(),
+            index: index.map(String::from),
+        }]);
+    }
+
+    /// Takes over what another map knows, whose tables go before those known so far. What is not in it
+    /// stays: its files may have been seen before they were dropped.
+    pub fn update(&mut self, newer: Self) {
+        self.tables.extend(newer.tables);
+        self.truncated |= newer.truncated;
+    }
+
+    /// Is no table known by what it holds?
+    pub fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Those whose own files are known.
+    fn collections(&self) -> HashSet<String> {
+        let uses = self.tables.values().flatten();
+        let own = uses.filter(|table| table.index.is_none());
+        own.map(|table| table.namespace.clone()).collect()
+    }
+
+    fn forget(&mut self, namespace: &str) {
+        for uses in self.tables.values_mut() {
+            uses.retain(|table| table.namespace != namespace);
+        }
+        self.tables.retain(|_, uses| !uses.is_empty());
     }
 
     fn add(&mut self, tables: Vec<TableUse>) {
@@ -147,6 +180,14 @@ impl FileMap {
             .collect();
         files.sort();
         files
+    }
+
+    /// `database.collection` and, for indexes, the index's name, where the file holds nothing else.
+    pub fn only_use(&self, path: &Path) -> Option<(&str, Option<&str>)> {
+        match self.uses_of(path)?.as_slice() {
+            [only] => Some((only.namespace.as_str(), only.index.as_deref())),
+            _ => None,
+        }
     }
 
     /// Looks for the whole of a table name at the end of the path: `directoryPerDB` and
@@ -299,6 +340,10 @@ mod tests {
             (FileRole::Index, Some("b.c/i_1".into()))
         );
         assert_eq!(at("/d/collection-7-1.txt"), (FileRole::Other, None));
+        let only = |path: &str| map.only_use(Path::new(path));
+        assert_eq!(only("collection-7-1.wt"), Some(("sdu.aged", None)));
+        assert_eq!(only("b/index/10-1.wt"), Some(("b.c", Some("i_1"))));
+        assert_eq!(only("collection-8-1.wt"), None);
         assert_eq!(
             map.collection_file(&"sdu.aged".parse().unwrap()).as_deref(),
             Some("collection-7-1.wt")
@@ -345,6 +390,16 @@ mod tests {
         assert_eq!(
             alone.classify(path),
             (FileRole::Collection, Some("a.x".into()))
+        );
+        let mut updated = alone.clone();
+        let mut newer = FileMap::from_catalog(&[entry("a.y")]);
+        newer.add_table("collection-1", "a.new", None);
+        updated.update(newer);
+        let name_of = |path: &str| updated.classify(Path::new(path)).1;
+        assert_eq!(name_of("/d/collection-1.wt").as_deref(), Some("a.new"));
+        assert_eq!(
+            name_of("/d/secantus_documents_sh6.wt").as_deref(),
+            Some("a.y")
         );
         let names = ["a.x", "a.y", "a.z", "b.x", "b.y", "b.z"];
         let shared = FileMap::from_catalog(&names.map(entry));

@@ -1,32 +1,23 @@
 //! A private server on a free loopback port.
 
-use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::binary::{ServerBinary, ServerKind};
+use crate::binary::ServerKind;
 use crate::keeper::Keeper;
+use crate::local_server_options::LocalServerOptions;
 use crate::process::ProcFs;
 use crate::server::Server;
 
-/// mongod refuses a smaller cache.
-const MONGOD_CACHE_MIN_BYTES: u64 = 256 << 20;
 /// Another program may take the free port before the server does.
 const PORT_ATTEMPTS: u32 = 3;
-/// secantusd-rs builds an index in one transaction. At WiredTiger's usual limits for uncommitted
-/// data (a fifth of the cache, of which the small cache of an experiment has little) it is rolled
-/// back and tried again without end. A private server also needs no log for replication.
-const SECANTUSD_ENVIRONMENT: [(&str, &str); 2] = [
-    ("SECANTUS_WT_CONFIG_EXTRA", LocalServer::SECANTUSD_ENGINE),
-    ("SECANTUS_DISABLE_OPLOG", "1"),
-];
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Of the driver's monitor, which otherwise takes a server on an emulated slow disk for dead when it has
 /// not answered for 10 s, and drops all connections in the middle of what they do.
@@ -34,22 +25,6 @@ const PATIENCE_MS: u32 = 120_000;
 /// Only this much of the end of the server's log is ever read.
 const LOG_TAIL_BYTES: u64 = 16 << 10;
 const LOG_TAIL_LINES: usize = 12;
-
-/// How to start a server.
-#[derive(Debug, Clone)]
-pub struct LocalServerOptions {
-    pub binary: ServerBinary,
-    /// Created if missing. Log and configuration go beside it, so its parent must be private too.
-    pub data_directory: PathBuf,
-    /// WiredTiger cache, bytes; mongod raises it to its minimum of 256 MiB.
-    pub cache_bytes: u64,
-    /// How long the server may take until it answers.
-    pub start_limit: Duration,
-    /// Added to the command line.
-    pub extra_arguments: Vec<OsString>,
-    /// Added to the server's environment, over what is set for it by itself.
-    pub environment: Vec<(OsString, OsString)>,
-}
 
 /// A running server; dropping it kills the server and waits for its end.
 #[derive(Debug)]
@@ -59,6 +34,7 @@ pub struct LocalServer {
     kind: ServerKind,
     data_directory: PathBuf,
     log_file: PathBuf,
+    uri_options: String,
 }
 
 /// How a server came to its end.
@@ -99,10 +75,6 @@ pub enum LocalServerError {
 }
 
 impl LocalServer {
-    /// WiredTiger's configuration of a secantusd-rs that is started without another; see the constant
-    /// above.
-    pub const SECANTUSD_ENGINE: &str = "eviction_dirty_trigger=90,eviction_updates_trigger=90";
-
     /// Starts a server and waits until it answers. Dropping the future kills it.
     pub async fn start(options: &LocalServerOptions) -> Result<Self, LocalServerError> {
         let at = |path: &Path| {
@@ -138,8 +110,11 @@ impl LocalServer {
             .open(&log_file)
             .map_err(files)?;
         let log_start = log.metadata().map_err(files)?.len();
-        let port = free_port().map_err(|source| LocalServerError::Port { source })?;
-        let mut command = command_line(options, beside, port).map_err(files)?;
+        let port = match options.port {
+            Some(port) => port,
+            None => free_port().map_err(|source| LocalServerError::Port { source })?,
+        };
+        let mut command = options.command_line(beside, port).map_err(files)?;
         command
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(files)?)
@@ -154,6 +129,7 @@ impl LocalServer {
             kind: options.binary.kind,
             data_directory: options.data_directory.clone(),
             log_file,
+            uri_options: options.uri_options.clone(),
         };
         server.await_answer(options, log_start).await?;
         Ok(server)
@@ -198,10 +174,20 @@ impl LocalServer {
 
     /// Connection string.
     pub fn uri(&self) -> String {
-        format!(
+        let mut uri = format!(
             "mongodb://127.0.0.1:{}/?directConnection=true&connectTimeoutMS={PATIENCE_MS}",
             self.port
-        )
+        );
+        if !self.uri_options.is_empty() {
+            uri.push('&');
+            uri.push_str(&self.uri_options);
+        }
+        uri
+    }
+
+    /// On the loopback interface.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     pub fn pid(&self) -> u32 {
@@ -244,55 +230,6 @@ fn free_port() -> io::Result<u16> {
         .port())
 }
 
-fn command_line(options: &LocalServerOptions, beside: &Path, port: u16) -> io::Result<Command> {
-    let mut command = Command::new(&options.binary.path);
-    match options.binary.kind {
-        ServerKind::Mongod => mongod_arguments(&mut command, options),
-        ServerKind::SecantusdRs => {
-            // An empty file of our own, else one in the home or working directory would be read.
-            let config = beside.join("secantusd.toml");
-            fs::write(&config, "")?;
-            command
-                .arg("--config")
-                .arg(config)
-                .args(["--host", "127.0.0.1", "--standalone"]);
-            command.args(["--log-level", "WARNING", "--cache-size"]);
-            command.arg(format!("{}M", (options.cache_bytes >> 20).max(1)));
-            command.arg("--storage-path").arg(&options.data_directory);
-            command.envs(SECANTUSD_ENVIRONMENT);
-        }
-    }
-    command.arg("--port").arg(port.to_string());
-    command.args(&options.extra_arguments);
-    command.envs(
-        options
-            .environment
-            .iter()
-            .map(|(name, value)| (name, value)),
-    );
-    command.current_dir(beside);
-    Ok(command)
-}
-
-fn mongod_arguments(command: &mut Command, options: &LocalServerOptions) {
-    let cache_bytes = options.cache_bytes.max(MONGOD_CACHE_MIN_BYTES);
-    let hundredths_gib = (u128::from(cache_bytes) * 100).div_ceil(1 << 30);
-    command.arg("--dbpath").arg(&options.data_directory);
-    command.args([
-        "--bind_ip",
-        "127.0.0.1",
-        "--nounixsocket",
-        "--wiredTigerCacheSizeGB",
-    ]);
-    command.arg(format!(
-        "{}.{:02}",
-        hundredths_gib / 100,
-        hundredths_gib % 100
-    ));
-    // The recorder writes every second; a trace should show the work that was asked for.
-    command.args(["--setParameter", "diagnosticDataCollectionEnabled=false"]);
-}
-
 /// The last lines that the server wrote after `start`, control characters made harmless.
 fn log_tail(path: &Path, start: u64) -> String {
     let read = || -> io::Result<Vec<u8>> {
@@ -328,49 +265,6 @@ fn log_tail(path: &Path, start: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn options(kind: ServerKind, cache_bytes: u64) -> LocalServerOptions {
-        LocalServerOptions {
-            binary: ServerBinary {
-                path: "/x/server".into(),
-                kind,
-            },
-            data_directory: "/y/data".into(),
-            cache_bytes,
-            start_limit: Duration::from_secs(1),
-            extra_arguments: vec!["--extra".into()],
-            environment: Vec::new(),
-        }
-    }
-
-    fn line(options: &LocalServerOptions, beside: &Path) -> String {
-        let command = command_line(options, beside, 4711).unwrap();
-        command
-            .get_args()
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect::<Vec<_>>()
-            .join(" ")
-    }
-
-    #[test]
-    fn mongod_gets_its_documented_options() {
-        let text = line(&options(ServerKind::Mongod, 64 << 20), Path::new("/y"));
-        assert!(text.starts_with("--dbpath /y/data --bind_ip 127.0.0.1"));
-        assert!(text.contains("--wiredTigerCacheSizeGB 0.25 "), "{text}");
-        assert!(text.ends_with("--port 4711 --extra"));
-        let text = line(&options(ServerKind::Mongod, 2 << 30), Path::new("/y"));
-        assert!(text.contains("--wiredTigerCacheSizeGB 2.00 "), "{text}");
-    }
-
-    #[test]
-    fn secantusd_gets_its_own() {
-        let beside = tempfile::tempdir().unwrap();
-        let text = line(&options(ServerKind::SecantusdRs, 64 << 20), beside.path());
-        assert!(
-            text.contains("--cache-size 64M --storage-path /y/data --port 4711 --extra"),
-            "{text}"
-        );
-    }
 
     #[test]
     fn log_tail_is_short_and_harmless() {

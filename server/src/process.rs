@@ -223,7 +223,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
     })
 }
 
-fn ticks_to_ns(ticks: u64) -> u64 {
+pub(crate) fn ticks_to_ns(ticks: u64) -> u64 {
     let per_second = rustix::param::clock_ticks_per_second().max(1);
     ticks.saturating_mul(1_000_000_000 / per_second)
 }

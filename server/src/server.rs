@@ -11,9 +11,12 @@ use mongodb::{Client, Database};
 use seekscope_run::{TargetFacts, document::Limitation};
 use tokio::time::timeout;
 
+use crate::driver_error::plain;
+use crate::examination::rights;
 use crate::process::ProcFs;
 use crate::redact::{redact_text, redact_uri};
 use crate::sampling::server_status;
+use crate::sightings::{NoServer, NoServerKind, Sightings};
 use crate::{replies, tcp_listener};
 
 pub(crate) const APPLICATION: &str = "seekscope";
@@ -46,12 +49,18 @@ const LOCATING_LIMIT: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub struct Server {
     client: Client,
-    /// Shared: they are long, and servers are cloned and passed about.
-    options: Arc<ClientOptions>,
+    /// Shared: it is long, and servers are cloned and passed about.
+    connecting: Arc<Connecting>,
     /// As given: what is secret in it must be nowhere else.
     uri: String,
     shown_uri: String,
     addresses: Vec<(String, u16)>,
+}
+
+/// How the driver connects, and what it sees of the servers meanwhile.
+struct Connecting {
+    options: ClientOptions,
+    sightings: Sightings,
 }
 
 /// Why a server, or one of its commands, refused us. Never holds credentials.
@@ -59,13 +68,22 @@ pub struct Server {
 pub enum ServerError {
     #[error("connection string {uri}: {why}; use one that mongosh accepts")]
     BadUri { uri: String, why: String },
-    #[error(
-        "no server answers at {uri}: {why}; is it running, and are host, port and TLS options right?"
-    )]
-    Unreachable { uri: String, why: String },
+    #[error("cannot connect to {uri}: {why}; {remedy}")]
+    Unreachable {
+        uri: String,
+        why: String,
+        remedy: &'static str,
+    },
+    /// It answers, but belongs to others, or is of another age or kind than is wanted.
+    #[error("{uri} cannot be used: {why}; {remedy}")]
+    Unsuitable {
+        uri: String,
+        why: String,
+        remedy: String,
+    },
     #[error("{uri} refused the login: {why}; check user, password, authSource and authMechanism")]
     LoginRefused { uri: String, why: String },
-    #[error("the user may not run {command} on {uri}; grant the built-in role clusterMonitor")]
+    #[error("the user may not run {command} on {uri}; {}", rights::grant(command))]
     NotAuthorised { uri: String, command: String },
     #[error("{uri} did not answer {command} in time: {why}; ask again when it has less to do")]
     TimeOver {
@@ -110,11 +128,12 @@ impl Server {
     pub(crate) async fn unasked(uri: &str) -> Result<Self, ServerError> {
         let shown = redact_uri(uri);
         let mut options = ClientOptions::parse(uri).await.map_err(|error| {
-            let why = redact_text(&error.to_string(), uri);
+            let why = redact_text(&plain(&error), uri);
             match *error.kind {
                 ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
                     uri: shown.clone(),
                     why,
+                    remedy: NoServerKind::UnknownName.remedy(),
                 },
                 _ => ServerError::BadUri {
                     uri: shown.clone(),
@@ -129,7 +148,7 @@ impl Server {
     }
 
     fn with_options(
-        options: ClientOptions,
+        mut options: ClientOptions,
         uri: &str,
         shown_uri: String,
     ) -> Result<Self, ServerError> {
@@ -138,14 +157,15 @@ impl Server {
             _ => None,
         });
         let addresses = addresses.collect();
+        let sightings = Sightings::watch(&mut options);
         let client =
             Client::with_options(options.clone()).map_err(|error| ServerError::BadUri {
                 uri: shown_uri.clone(),
-                why: redact_text(&error.to_string(), uri),
+                why: redact_text(&plain(&error), uri),
             })?;
         Ok(Self {
             client,
-            options: Arc::new(options),
+            connecting: Arc::new(Connecting { options, sightings }),
             uri: uri.to_string(),
             shown_uri,
             addresses,
@@ -155,7 +175,11 @@ impl Server {
     /// The same server through connections of its own, for a command that takes long: it then waits
     /// for none of ours, and none of ours for it. The driver sets no limit to the time of an answer.
     pub async fn another(&self) -> Result<Self, ServerError> {
-        let other = Self::with_options((*self.options).clone(), &self.uri, self.shown_uri.clone())?;
+        let other = Self::with_options(
+            self.connecting.options.clone(),
+            &self.uri,
+            self.shown_uri.clone(),
+        )?;
         other.ping().await?;
         Ok(other)
     }
@@ -167,9 +191,9 @@ impl Server {
         let shown = direct_uri(&self.shown_uri, address);
         let host = ServerAddress::parse(address).map_err(|error| ServerError::BadUri {
             uri: shown.clone(),
-            why: redact_text(&error.to_string(), &self.uri),
+            why: redact_text(&plain(&error), &self.uri),
         })?;
-        let mut options = (*self.options).clone();
+        let mut options = self.connecting.options.clone();
         options.hosts = vec![host];
         options.server_selection_timeout = Some(patience);
         options.connect_timeout = Some(patience);
@@ -184,7 +208,7 @@ impl Server {
 
     /// Whether connections go through a load balancer, which lets nobody choose a member.
     pub(crate) fn is_load_balanced(&self) -> bool {
-        self.options.load_balanced == Some(true)
+        self.connecting.options.load_balanced == Some(true)
     }
 
     /// Connection string without credentials.
@@ -269,7 +293,7 @@ impl Server {
     /// Sorts an error of the driver, without credentials. `command` says what was attempted.
     pub fn error(&self, command: &str, error: &mongodb::error::Error) -> ServerError {
         let (uri, command) = (self.shown_uri(), command.to_string());
-        let why = redact_text(&said(error), &self.uri);
+        let why = redact_text(&plain(error), &self.uri);
         match error.kind.as_ref() {
             ErrorKind::Command(e) if e.code == UNAUTHORIZED => {
                 ServerError::NotAuthorised { uri, command }
@@ -281,11 +305,46 @@ impl Server {
                 ServerError::TimeOver { uri, command, why }
             }
             ErrorKind::Authentication { .. } => ServerError::LoginRefused { uri, why },
-            ErrorKind::ServerSelection { .. } | ErrorKind::DnsResolve { .. } | ErrorKind::Io(_) => {
-                ServerError::Unreachable { uri, why }
+            ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. } => {
+                self.no_server()
             }
+            ErrorKind::DnsResolve { .. } => ServerError::Unreachable {
+                uri,
+                why,
+                remedy: NoServerKind::UnknownName.remedy(),
+            },
+            ErrorKind::Io(_) => ServerError::Unreachable {
+                uri,
+                why: format!("the connection broke off during {command} ({why})"),
+                remedy: "see in the server's log whether it still runs",
+            },
             _ => ServerError::Failed { uri, command, why },
         }
+    }
+
+    /// Why the driver has no server to send to.
+    fn no_server(&self) -> ServerError {
+        let NoServer { kind, why } = self.connecting.sightings.why_none();
+        let (uri, why) = (self.shown_uri(), redact_text(&why, &self.uri));
+        match kind {
+            NoServerKind::TlsFile => ServerError::BadUri { uri, why },
+            NoServerKind::TooOld | NoServerKind::OtherSet => ServerError::Unsuitable {
+                uri,
+                why,
+                remedy: kind.remedy().into(),
+            },
+            _ => ServerError::Unreachable {
+                uri,
+                why,
+                remedy: kind.remedy(),
+            },
+        }
+    }
+
+    /// The release, as the server tells anybody who asks.
+    pub async fn version(&self) -> Result<Option<String>, ServerError> {
+        let reply = self.command_in_time("admin", doc! { "buildInfo": 1 });
+        Ok(replies::version(&reply.await?))
     }
 
     /// What the server is. A command that is refused, or not answered in some seconds, leaves its facts
@@ -345,14 +404,23 @@ impl Server {
         match self.command_in_time("admin", command).await {
             Ok(reply) => reply,
             Err(error) => {
-                let remedy = match error {
-                    ServerError::TimeOver { .. } => "ask again when the server has less to do",
-                    _ => "grant the user the built-in role clusterMonitor",
+                let remedy = match &error {
+                    ServerError::TimeOver { .. } => {
+                        "ask again when the server has less to do".into()
+                    }
+                    ServerError::NotAuthorised { command, .. } => rights::grant(command),
+                    _ => String::new(),
+                };
+                let why = match error {
+                    ServerError::NotAuthorised { command, .. } => {
+                        format!("the user may not run {command}")
+                    }
+                    other => other.to_string(),
                 };
                 missing.push(Limitation {
                     what: format!("{what} is not known"),
-                    why: error.to_string(),
-                    remedy: remedy.into(),
+                    why,
+                    remedy,
                 });
                 Document::new()
             }
@@ -425,15 +493,6 @@ fn direct_uri(shown: &str, address: &str) -> String {
     }
     kept.push("directConnection=true");
     format!("mongodb://{address}/{path}?{}", kept.join("&"))
-}
-
-/// What an error says to people: the driver's own text of a refused command holds the whole reply as
-/// bytes.
-fn said(error: &mongodb::error::Error) -> String {
-    match error.kind.as_ref() {
-        ErrorKind::Command(e) => format!("{} ({} {})", e.message, e.code, e.code_name),
-        _ => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -56,7 +56,8 @@ static __always_inline void set_file_offset(struct block_record *record, __u64 o
 	record->offset_sectors_high = sectors >> 32;
 }
 
-/* The first page of the folio (or compound page) that `page` belongs to. */
+/* The first page of the folio (or compound page) that `page` belongs to. Its word may be an address
+ * with a mark in its lowest bit, which the verifier lets nobody compute with, so a helper reads it. */
 static __always_inline __u64 head_of(__u64 page)
 {
 	struct page *tail = (struct page *)page;
@@ -87,15 +88,36 @@ static __always_inline __u32 done_of_piece(struct bio *bio)
 	return bpf_core_field_exists(newer->bi_offset) ? BPF_CORE_READ(newer, bi_offset) : 0;
 }
 
+/* The file of a page of the page cache. Memory of other uses has other things where such a page has
+ * its mapping, which then does not lead back to itself. */
+static __always_inline bool file_of_mapping(struct address_space *mapping,
+					    struct block_record *record, const bool typed)
+{
+	struct inode *inode = LOAD(typed, mapping, host);
+
+	if (!inode || LOAD(typed, (struct inode___block *)inode, i_mapping) != mapping)
+		return false;
+	if ((LOAD(typed, inode, i_mode) & S_IFMT) != S_IFREG) {
+		record->facts |= BLOCK_METADATA;
+		return true;
+	}
+	struct super_block *super = LOAD(typed, inode, i_sb);
+	if (!super)
+		return false;
+	record->inode = LOAD(typed, inode, i_ino);
+	record->device = LOAD(typed, super, s_dev);
+	return true;
+}
+
 /* The file that the memory of a bio caches; false for memory that is no cache of a file. */
 static __always_inline bool file_of_memory(struct bio *bio, struct block_record *record)
 {
-	struct bio_vec *pieces = BPF_CORE_READ(bio, bi_io_vec);
+	struct bio_vec *pieces = bio->bi_io_vec;
 	struct bio_vec piece = {};
 
 	if (!pieces)
 		return false;
-	pieces += BPF_CORE_READ(bio, bi_iter.bi_idx);
+	pieces += bio->bi_iter.bi_idx;
 	if (bpf_probe_read_kernel(&piece, sizeof(piece), pieces))
 		return false;
 	__u64 page = (__u64)piece.bv_page, head = head_of(page);
@@ -110,19 +132,19 @@ static __always_inline bool file_of_memory(struct bio *bio, struct block_record 
 	}
 	if (!mapping || mapping & PAGE_MAPPING_FLAGS)
 		return false;
-	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
-	/* Memory of other uses has other things where a cache page has its mapping. */
-	if (!inode || (__u64)BPF_CORE_READ((struct inode___block *)inode, i_mapping) != mapping)
-		return false;
-	if ((BPF_CORE_READ(inode, i_mode) & S_IFMT) != S_IFREG) {
-		record->facts |= BLOCK_METADATA;
-		return true;
+	bool found;
+	if (bpf_ksym_exists(bpf_rdonly_cast))
+		found = file_of_mapping(
+			bpf_rdonly_cast((void *)mapping,
+					bpf_core_type_id_kernel(struct address_space)),
+			record, true);
+	else
+		found = file_of_mapping((struct address_space *)mapping, record, false);
+	if (found && record->inode) {
+		index += (page - head) / bpf_core_type_size(struct page);
+		set_file_offset(record, index * page_bytes + piece.bv_offset + done_of_piece(bio));
 	}
-	index += (page - head) / bpf_core_type_size(struct page);
-	record->inode = BPF_CORE_READ(inode, i_ino);
-	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	set_file_offset(record, index * page_bytes + piece.bv_offset + done_of_piece(bio));
-	return true;
+	return found;
 }
 
 /* The size that iomap keeps covers the piece that it hands over until some Linux 7, and no more in
@@ -134,14 +156,14 @@ static __always_inline bool call_of_iomap(struct bio *bio, struct direct_piece *
 {
 	struct file_facts facts = {};
 
-	if (!iomap_dio_end_io || (__u64)BPF_CORE_READ(bio, bi_end_io) != iomap_dio_end_io)
+	if (!iomap_dio_end_io || (__u64)bio->bi_end_io != iomap_dio_end_io)
 		return false;
-	struct iomap_dio *dio = BPF_CORE_READ(bio, bi_private);
+	struct iomap_dio *dio = bio->bi_private;
 	struct kiocb *call = BPF_CORE_READ(dio, iocb);
 	struct file *file = BPF_CORE_READ(call, ki_filp);
 	if (!file)
 		return false;
-	read_file_facts(file, &facts, false);
+	read_file_facts(file, &facts, true);
 	piece->inode = facts.inode;
 	piece->device = facts.device;
 	__u64 sent_off = BPF_CORE_READ(dio, size);
@@ -179,12 +201,12 @@ static __always_inline bool call_of_thread(struct bio *bio, struct direct_piece 
 /* The file of a bio that was noted as a piece of a direct call. */
 static __always_inline bool file_of_piece(struct bio *bio, struct block_record *record)
 {
-	__u64 sector = BPF_CORE_READ(bio, bi_iter.bi_sector);
+	__u64 sector = bio->bi_iter.bi_sector;
 	__u64 key = (__u64)bio;
 
 	/* The front of one that was too large for a request; the rest keeps the address. */
-	if (bio_chain_end_io && (__u64)BPF_CORE_READ(bio, bi_end_io) == bio_chain_end_io)
-		key = (__u64)BPF_CORE_READ(bio, bi_private);
+	if (bio_chain_end_io && (__u64)bio->bi_end_io == bio_chain_end_io)
+		key = (__u64)bio->bi_private;
 	struct direct_piece *piece = bpf_map_lookup_elem(&seekscope_pieces, &key);
 	if (!piece || sector < piece->sector ||
 	    sector - piece->sector >= piece->bytes >> SECTOR_SHIFT)
@@ -204,7 +226,7 @@ static __always_inline void correct_read_ahead(struct block_record *record)
 	struct start_slot *slot = slot_of(record->tid);
 	__u64 sector = (__u64)record->offset_sectors_high << 32 | record->offset_sectors;
 	__u64 start = sector << SECTOR_SHIFT;
-	__u64 end = start + (record->sector >> 48 << SECTOR_SHIFT);
+	__u64 end = start + ((__u64)record->sectors << SECTOR_SHIFT);
 
 	if (!(record->facts & BLOCK_READ_AHEAD) || !slot || slot->tid != record->tid ||
 	    slot->inode != record->inode || slot->device != record->device)
@@ -215,7 +237,7 @@ static __always_inline void correct_read_ahead(struct block_record *record)
 
 static __always_inline void find_file(struct request *rq, struct block_record *record)
 {
-	struct bio *bio = BPF_CORE_READ(rq, bio);
+	struct bio *bio = rq->bio;
 
 	if (!bio || file_of_piece(bio, record))
 		return;

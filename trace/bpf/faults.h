@@ -109,9 +109,8 @@ static __always_inline void end_fault(struct fault_start *start, __s32 result)
 	if (BPF_CORE_READ(task, nvcsw) != start->voluntary_switches)
 		record->flags |= FLAG_WAITED;
 	set_device_read(record, device_read_bytes(task, false) - start->device_read_bytes);
-	__u64 latency_ns = bpf_ktime_get_ns() - record->start_ns;
-	set_latency(record, latency_ns);
-	emit(record, record, latency_ns);
+	record->latency_ns = bpf_ktime_get_ns() - record->start_ns;
+	emit(record, record, record->latency_ns);
 }
 
 SEC("fentry/filemap_fault")

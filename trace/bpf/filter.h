@@ -18,6 +18,9 @@ const volatile __u32 target_is_set = 0;
 /* Superblock devices of the wanted files; none: all. */
 const volatile __u32 device_filters = 0;
 const volatile __u32 device_filter[DEVICE_FILTERS] = {};
+/* Of the requests of disks, record only those for files that a traced process has opened; all are
+ * counted. */
+const volatile __u32 own_requests_only = 0;
 /* Only files in `seekscope_wanted`, or below a folder in it. */
 const volatile __u32 filters_paths = 0;
 /* Only regions of 2^sample_region_shift bytes of which one in sample_one_in is kept; 0: all. */
@@ -28,7 +31,7 @@ const volatile __u64 latency_min_ns = 0;
 
 #define TGIDS_MAX 16384
 #define WANTED_MAX 256
-#define VERDICTS_MAX 16384
+#define VERDICTS_MAX 16384 /* user space makes it larger where more files are open */
 
 struct file_key {
 	__u64 inode;
@@ -52,7 +55,8 @@ struct {
 #define VERDICT_WANTED 1
 #define VERDICT_UNWANTED 2
 
-/* What was found out about files when their path was filtered first. */
+/* What was found out about files when a traced process opened them, or when their path was filtered
+ * first. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, VERDICTS_MAX);
@@ -115,13 +119,13 @@ static __always_inline bool is_below_wanted(struct file *file)
 }
 
 /* At the opening of a file, since its inode number may have been another file's; and requests of
- * disks, which know no path, go by this verdict. */
+ * disks, which know neither path nor process, go by this verdict. */
 static __always_inline bool judge_path(struct file *file, const struct file_facts *facts)
 {
-	if (!filters_paths)
+	if (!filters_paths && !own_requests_only)
 		return true;
 	struct file_key key = {.inode = facts->inode, .device = facts->device};
-	bool wanted = is_below_wanted(file);
+	bool wanted = !filters_paths || is_below_wanted(file);
 	__u8 verdict = wanted ? VERDICT_WANTED : VERDICT_UNWANTED;
 	bpf_map_update_elem(&seekscope_verdicts, &key, &verdict, BPF_ANY);
 	return wanted;
@@ -136,16 +140,20 @@ static __always_inline bool is_wanted_path(struct file *file, const struct file_
 	return known ? *known == VERDICT_WANTED : judge_path(file, facts);
 }
 
-/* Is a request of a disk for a file that the filters let pass? Below a folder, a file counts once a
- * traced process has opened or used it. */
+/* Is a request of a disk for a file that is to be followed? A file of the traced processes, and one
+ * below a folder, counts once a traced process has opened or used it. */
 static __always_inline bool is_wanted_request(__u64 inode, __u32 device)
 {
 	struct file_key key = {.inode = inode, .device = device};
 
 	if (inode && !is_wanted_device(device))
 		return false;
-	if (!filters_paths || bpf_map_lookup_elem(&seekscope_wanted, &key))
+	if (filters_paths && bpf_map_lookup_elem(&seekscope_wanted, &key))
 		return true;
+	if (!filters_paths && !own_requests_only)
+		return true;
+	if (!inode)
+		return false;
 	__u8 *known = bpf_map_lookup_elem(&seekscope_verdicts, &key);
 	return known && *known == VERDICT_WANTED;
 }

@@ -230,24 +230,9 @@ static __always_inline __u64 append_offset(const struct start_slot *slot, __s64 
 
 static __always_inline void set_device_read(struct io_record *record, __u32 bytes)
 {
-	__u32 sectors = bytes >> SECTOR_SHIFT;
-
 	if (bytes)
 		record->flags |= FLAG_DEVICE_READ;
-	if (sectors > 0xffff) {
-		record->flags |= FLAG_DEVICE_BYTES_SATURATED;
-		sectors = 0xffff;
-	}
-	record->device_read_sectors = sectors;
-}
-
-static __always_inline void set_latency(struct io_record *record, __u64 latency_ns)
-{
-	if (latency_ns > 0xffffffff) {
-		record->flags |= FLAG_LATENCY_SATURATED;
-		latency_ns = 0xffffffff;
-	}
-	record->latency_ns = latency_ns;
+	record->device_read_bytes = bytes;
 }
 
 static __always_inline void fill_record(struct io_record *record, const struct start_slot *slot,
@@ -267,7 +252,8 @@ static __always_inline void fill_record(struct io_record *record, const struct s
 	if ((__u32)LOAD(typed, task, nvcsw) != slot->voluntary_switches)
 		record->flags |= FLAG_WAITED;
 	set_device_read(record, (__u32)device_read_bytes(task, typed) - slot->device_read_bytes);
-	set_latency(record, end_ns - slot->start_ns);
+	record->latency_ns = end_ns - slot->start_ns;
+	record->reserved = 0;
 }
 
 /* Waking the reader for each record costs microseconds in the traced thread. It looks by itself

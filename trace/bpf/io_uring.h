@@ -100,7 +100,7 @@ static __always_inline int on_uring_submit(struct io_kiocb *req)
 		/* The request was reused, so the completion of its last use went by unseen: the
 		 * program asked for none. */
 		if (bpf_map_delete_elem(&seekscope_uring, &key) == 0)
-			lose_replaced_start();
+			lose_unseen_end();
 		return 0;
 	}
 	start.record.flags = FLAG_CACHE_UNKNOWN;
@@ -136,7 +136,7 @@ static __always_inline int on_uring_complete(struct io_kiocb *req, __s32 result)
 	if (start->ring != (__u64)BPF_CORE_READ(req, ctx) ||
 	    record->op != op_of_uring(BPF_CORE_READ(req, opcode))) {
 		bpf_map_delete_elem(&seekscope_uring, &key);
-		lose_replaced_start();
+		lose_unseen_end();
 		return 0;
 	}
 	struct file *file = BPF_CORE_READ(req, file);
@@ -159,8 +159,8 @@ static __always_inline int on_uring_complete(struct io_kiocb *req, __s32 result)
 			bool known = result >= 0 && end >= result;
 			record->offset = known ? end - result : OFFSET_UNKNOWN;
 		}
-		set_latency(record, end_ns - record->start_ns);
-		emit(record, record, end_ns - record->start_ns);
+		record->latency_ns = end_ns - record->start_ns;
+		emit(record, record, record->latency_ns);
 	}
 	bpf_map_delete_elem(&seekscope_uring, &key);
 	return 0;

@@ -159,8 +159,8 @@ __noinline int seekscope_aio_collected(__u64 address, __u64 end_ns)
 	record->result = event.res;
 	if (record->length == 0 && event.res > 0)
 		record->length = event.res;
-	set_latency(record, end_ns - record->start_ns);
-	emit(record, record, end_ns - record->start_ns);
+	record->latency_ns = end_ns - record->start_ns;
+	emit(record, record, record->latency_ns);
 	bpf_map_delete_elem(&seekscope_aio, &key);
 	return 0;
 }

@@ -3,9 +3,9 @@
  * What the kernel programs hand to user space through the ring buffer, in host byte order.
  * `src/decode.rs` and `src/notices.rs` read the same layouts and tell them apart by length:
  *
- *   48 bytes   `struct io_record`: a completed call. The ring buffer adds a header of 8
+ *   56 bytes   `struct io_record`: a completed call. The ring buffer adds a header of 8
  *   32 bytes   `struct thread_record`: a thread's first call. It spares each call the process id
- *   above 48   `struct name_record`: a file was opened
+ *   above 56   `struct name_record`: a file was opened
  */
 #pragma once
 
@@ -26,10 +26,10 @@
 /* Not I/O: gives a file its name. Never in a record. */
 #define OP_OPEN 255
 
-/* `flags`: the low byte of `IoFlags` in the `run` crate. */
+/* `flags`: the low byte of `IoFlags` in the `run` crate. 0x04 said that a latency had been cut off,
+ * when records had 32 bits for it. */
 #define FLAG_WAITED 0x01
 #define FLAG_DEVICE_READ 0x02
-#define FLAG_LATENCY_SATURATED 0x04
 #define FLAG_OFFSET_FROM_POSITION 0x08
 #define FLAG_DIRECT 0x10
 #define FLAG_APPEND 0x20
@@ -39,24 +39,25 @@
 /* `offset` where it could not be known. No file offset is this large: they are signed. */
 #define OFFSET_UNKNOWN (~0ULL)
 
-/* `device_read_sectors` counts in this unit; the block layer knows no smaller one. */
+/* The block layer counts in this unit and knows no smaller one. */
 #define SECTOR_SHIFT 9
 
 struct io_record {
 	__u64 start_ns;		   /*  0  CLOCK_MONOTONIC at entry */
 	__u64 offset;		   /*  8  byte offset in the file, or OFFSET_UNKNOWN */
 	__u64 inode;		   /* 16  inode number */
-	__u32 latency_ns;	   /* 24  entry to exit; UINT32_MAX with FLAG_LATENCY_SATURATED */
-	__u32 length;		   /* 28  bytes asked for; bytes transferred for vectored calls */
-	__u32 tid;		   /* 32  thread, numbered by the first PID namespace */
-	__u32 device;		   /* 36  superblock's device, the kernel's way: major << 20 | minor */
-	__s32 result;		   /* 40  bytes transferred, or negative errno */
-	__u16 device_read_sectors; /* 44  read from devices on behalf of this call, 512-byte units */
-	__u8 op;		   /* 46  OP_* */
-	__u8 flags;		   /* 47  FLAG_* */
+	__u64 latency_ns;	   /* 24  entry to exit */
+	__u32 length;		   /* 32  bytes asked for; bytes transferred for vectored calls */
+	__u32 tid;		   /* 36  thread, numbered by the first PID namespace */
+	__u32 device;		   /* 40  superblock's device, the kernel's way: major << 20 | minor */
+	__s32 result;		   /* 44  bytes transferred, or negative errno */
+	__u32 device_read_bytes;   /* 48  read from devices on behalf of this call */
+	__u8 op;		   /* 52  OP_* */
+	__u8 flags;		   /* 53  FLAG_* */
+	__u16 reserved;		   /* 54 */
 };
 
-_Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes");
+_Static_assert(sizeof(struct io_record) == 56, "src/decode.rs relies on 56 bytes");
 
 /* `facts` of a disk's request: the high byte of `IoFlags`; the last one is known here only, and
  * becomes the event's result. */
@@ -73,20 +74,22 @@ _Static_assert(sizeof(struct io_record) == 48, "src/decode.rs relies on 48 bytes
  * where they lie in a struct io_record; `op` tells the two apart. */
 struct block_record {
 	__u64 start_ns;		 /*  0  CLOCK_MONOTONIC when the driver got it */
-	__u64 sector;		 /*  8  low 48 bits: first sector; high 16: number of sectors */
+	__u64 sector;		 /*  8  first sector on the disk */
 	__u64 inode;		 /* 16  0: no file known */
-	__u32 latency_ns;	 /* 24  to completion; UINT32_MAX with FLAG_LATENCY_SATURATED */
-	__u32 disk;		 /* 28  the whole disk, major << 20 | minor */
-	__u32 tid;		 /* 32  thread that issued it, numbered by the first PID namespace */
-	__u32 device;		 /* 36  superblock's device of the file */
-	__u32 offset_sectors;	 /* 40  offset in the file, 512-byte units; all 40 bits set: unknown */
-	__u8 offset_sectors_high; /* 44  ... its bits 32 to 39 */
-	__u8 facts;		 /* 45  BLOCK_* */
-	__u8 op;		 /* 46  OP_BLOCK_* */
-	__u8 flags;		 /* 47  FLAG_* */
+	__u64 latency_ns;	 /* 24  to completion */
+	__u32 disk;		 /* 32  the whole disk, major << 20 | minor */
+	__u32 tid;		 /* 36  thread that issued it, numbered by the first PID namespace */
+	__u32 device;		 /* 40  superblock's device of the file */
+	__u32 offset_sectors;	 /* 44  offset in the file, 512-byte units; all 40 bits set: unknown */
+	__u8 offset_sectors_high; /* 48  ... its bits 32 to 39 */
+	__u8 facts;		 /* 49  BLOCK_* */
+	__u16 sectors;		 /* 50  its length */
+	__u8 op;		 /* 52  OP_BLOCK_* */
+	__u8 flags;		 /* 53  FLAG_* */
+	__u16 reserved;		 /* 54 */
 };
 
-_Static_assert(sizeof(struct block_record) == 48, "as large as struct io_record");
+_Static_assert(sizeof(struct block_record) == 56, "as large as struct io_record");
 
 /* Sent before a thread's first call, and again when its start slot was shared meanwhile. */
 struct thread_record {
@@ -113,12 +116,12 @@ struct name_record {
 	__u32 generation; /* tells a new file from an older one with its inode number */
 	__u32 tgid;
 	__u32 flags; /* NAME_* */
-	__u64 reserved[4];
+	__u64 reserved[5];
 	char parts[2 * NAME_BYTES]; /* twice, so that one mask bounds every access */
 };
 
 /* Longer than any other record even without parts. */
-#define NAME_HEADER_BYTES 56
+#define NAME_HEADER_BYTES 64
 
 _Static_assert(__builtin_offsetof(struct name_record, parts) == NAME_HEADER_BYTES,
 	       "src/notices.rs relies on it");
@@ -152,6 +155,7 @@ struct io_counters {
 	__u64 lost_start;      /* ... of these: start slot overwritten before the call ended */
 	__u64 unmatched_exits; /* ends of calls whose start was not seen; not in `seen` */
 	__u64 lost_table_full; /* ... of `seen`: no room in a table */
+	__u64 lost_end;	       /* ... of `seen`: the kernel ran no program at its end */
 };
 
 /* The start of a call, kept until it ends, in an array indexed by thread id. */

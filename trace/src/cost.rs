@@ -1,6 +1,7 @@
 //! What tracing itself costs, measured while it runs.
 
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Instant;
 
 use libbpf_rs::libbpf_sys;
 use rustix::time::{ClockId, clock_gettime};
@@ -28,34 +29,77 @@ impl RunTimeStatistics {
     }
 }
 
-/// Measures what the programs cost on a sample of the events.
+/// Measures what the programs cost in a sample of the time.
 ///
 /// The kernel reads two clocks per program run while its statistics are on, which was measured to
-/// add 175 ns to the 390 ns that an event costs otherwise. So they are on for about one event in
-/// [`ONE_IN`] only, and the total is estimated from those.
+/// add 175 ns to the 390 ns that an event costs otherwise. So they are on for windows: about one
+/// sixteenth of the time, and of the events. What programs cost has two parts, which `shares` tells
+/// apart: so much per event, and so much per second for the calls and requests of everybody else.
 pub(crate) struct CostSampler {
     statistics: Option<RunTimeStatistics>,
-    /// Events seen when the statistics were switched on.
-    on_since: u64,
-    /// Events seen while they were on, without the present stretch.
-    sampled: u64,
+    began: Instant,
+    ended: Option<Instant>,
+    /// Where the present window began.
+    window: Totals,
+    /// Windows that are over.
+    windows: Vec<Totals>,
+    /// Sum of those.
+    sampled: Totals,
     /// Events seen at the last look.
     seen: u64,
     drains: u32,
 }
 
-/// One event in this many is to be measured.
+/// What is counted from the beginning of the trace, or within a window.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Totals {
+    events: u64,
+    time_ns: u64,
+    runs: u64,
+    program_ns: u64,
+}
+
+impl Totals {
+    fn since(self, earlier: Self) -> Self {
+        Self {
+            events: self.events.saturating_sub(earlier.events),
+            time_ns: self.time_ns.saturating_sub(earlier.time_ns),
+            runs: self.runs.saturating_sub(earlier.runs),
+            program_ns: self.program_ns.saturating_sub(earlier.program_ns),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            time_ns: self.time_ns + other.time_ns,
+            runs: self.runs + other.runs,
+            program_ns: self.program_ns + other.program_ns,
+        }
+    }
+}
+
+/// One in this many events, and of time, is to be measured.
 const ONE_IN: u64 = 16;
 /// Switching on changes kernel code on all CPUs, so it is considered at every 8th drain only.
 const DRAINS_PER_LOOK: u32 = 8;
+/// What an event may cost, ns and runs of programs. Measured were 400 ns and two runs of a call, and less
+/// than 2,000 ns and four runs of a call with a request.
+const EVENT_NS_MAX: f64 = 10_000.0;
+const EVENT_RUNS_MAX: f64 = 16.0;
+/// Windows that are kept apart. In a trace of days the later ones are added to the last.
+const WINDOWS_MAX: usize = 4096;
 
 impl CostSampler {
     /// Begins with the statistics on, before the first event.
     pub(crate) fn start() -> Self {
         Self {
             statistics: RunTimeStatistics::enable(),
-            on_since: 0,
-            sampled: 0,
+            began: Instant::now(),
+            ended: None,
+            window: Totals::default(),
+            windows: Vec::new(),
+            sampled: Totals::default(),
             seen: 0,
             drains: 0,
         }
@@ -66,62 +110,148 @@ impl CostSampler {
         self.drains = self.drains.wrapping_add(1);
         // The first events after an idle start may be all there are; and as long as the statistics
         // are on, every event costs more.
-        let waits_for_first = self.statistics.is_none() && self.sampled == 0;
+        let waits_for_first = self.statistics.is_none() && self.sampled.events == 0;
         let is_on = self.statistics.is_some();
         waits_for_first || is_on || self.drains.is_multiple_of(DRAINS_PER_LOOK)
     }
 
-    /// Switches the statistics on or off, as it should be after `seen` events.
-    pub(crate) fn look(&mut self, seen: u64) {
-        let is_on = self.statistics.is_some();
-        // While nothing arrives there is nothing to measure, and all other processes would pay.
+    /// Switches the statistics on or off, as it should be after `seen` events; `runs` reads what the
+    /// kernel has counted about the programs.
+    pub(crate) fn look(&mut self, seen: u64, runs: impl FnOnce() -> ProgramRuns) {
+        let time_ns = self.elapsed_ns();
         let arriving = seen > self.seen;
         self.seen = seen;
-        match arriving && wants_sample(self.sampled_until(seen), seen) {
-            true if !is_on => {
-                self.statistics = RunTimeStatistics::enable();
-                self.on_since = seen;
-            }
-            false if is_on => self.stop(seen),
-            _ => {}
-        }
-    }
-
-    /// Switches the statistics off.
-    pub(crate) fn stop(&mut self, seen: u64) {
-        self.sampled = self.sampled_until(seen);
-        self.statistics = None;
-    }
-
-    fn sampled_until(&self, seen: u64) -> u64 {
-        match self.statistics {
-            Some(_) => self.sampled + seen.saturating_sub(self.on_since),
+        let sampled = match self.statistics {
+            Some(_) => self.sampled.plus(
+                Totals {
+                    events: seen,
+                    time_ns,
+                    ..self.window
+                }
+                .since(self.window),
+            ),
             None => self.sampled,
+        };
+        // While nothing arrives only time is left to be sampled.
+        let wanted = wants_sample(sampled.time_ns, time_ns)
+            || arriving && wants_sample(sampled.events, seen);
+        if wanted == self.statistics.is_some() {
+            return;
+        }
+        let now = self.totals(seen, runs());
+        if wanted {
+            self.statistics = RunTimeStatistics::enable();
+            self.window = now;
+        } else {
+            self.end_window(now);
         }
     }
 
-    /// The whole trace's cost, from that of the sample.
-    pub(crate) fn estimate(&self, sample: ProgramRuns, seen: u64) -> TracerCost {
+    /// Switches the statistics off for good.
+    pub(crate) fn stop(&mut self, seen: u64, runs: ProgramRuns) {
+        self.ended.get_or_insert_with(Instant::now);
+        let now = self.totals(seen, runs);
+        self.end_window(now);
+    }
+
+    fn end_window(&mut self, now: Totals) {
+        if self.statistics.take().is_none() {
+            return;
+        }
+        let window = now.since(self.window);
+        self.sampled = self.sampled.plus(window);
+        let is_full = self.windows.len() >= WINDOWS_MAX;
+        match self.windows.last_mut() {
+            Some(last) if is_full => *last = last.plus(window),
+            _ => self.windows.push(window),
+        }
+    }
+
+    fn totals(&self, events: u64, runs: ProgramRuns) -> Totals {
+        Totals {
+            events,
+            time_ns: self.elapsed_ns(),
+            runs: runs.runs,
+            program_ns: runs.ns,
+        }
+    }
+
+    fn elapsed_ns(&self) -> u64 {
+        let until = self.ended.unwrap_or_else(Instant::now);
+        u64::try_from(until.duration_since(self.began).as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// The whole trace's cost, from that of the sample; `cpus` bound it.
+    pub(crate) fn estimate(&self, seen: u64, cpus: u64) -> TracerCost {
+        let time_ns = self.elapsed_ns();
+        let whole = |of: fn(&Totals) -> u64, event_max: f64| {
+            let (per_event, per_ns) = shares(&self.windows, of, event_max);
+            let standing = (per_ns * time_ns as f64).max(0.0);
+            (per_event * seen as f64 + standing, standing)
+        };
+        let (program_ns, standing_ns) = whole(|window| window.program_ns, EVENT_NS_MAX);
+        let (runs, _) = whole(|window| window.runs, EVENT_RUNS_MAX);
+        let most = time_ns.saturating_mul(cpus.max(1));
+        let program_ns = rounded(program_ns).clamp(self.sampled.program_ns, most.max(1));
         TracerCost {
-            program_runs: scaled(sample.runs, seen, self.sampled),
-            program_ns: scaled(sample.ns, seen, self.sampled),
+            program_runs: rounded(runs).max(self.sampled.runs),
+            program_ns,
+            standing_ns: rounded(standing_ns).min(program_ns),
             ..TracerCost::default()
         }
     }
 }
 
-/// Is the measured share of events too small?
-fn wants_sample(sampled: u64, seen: u64) -> bool {
-    sampled.saturating_mul(ONE_IN) <= seen
+/// Is the measured share too small?
+fn wants_sample(sampled: u64, all: u64) -> bool {
+    sampled.saturating_mul(ONE_IN) <= all
 }
 
-/// `value * seen / sampled`. Without events all there was is what was measured.
-fn scaled(value: u64, seen: u64, sampled: u64) -> u64 {
-    if sampled == 0 {
-        return value;
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and estimates are positive"
+)]
+fn rounded(estimate: f64) -> u64 {
+    estimate.round() as u64
+}
+
+/// So much per event and so much per ns, by which the sum of squared errors over the windows is
+/// smallest; neither below 0, and no event above `event_max`: what is beyond that, others caused.
+/// Windows that do not tell the two apart give the events as much as they may have.
+fn shares(windows: &[Totals], of: fn(&Totals) -> u64, event_max: f64) -> (f64, f64) {
+    let sum = |f: &dyn Fn(&Totals) -> f64| windows.iter().map(f).sum::<f64>();
+    let (events, time) = (|w: &Totals| w.events as f64, |w: &Totals| w.time_ns as f64);
+    let value = |w: &Totals| of(w) as f64;
+    let (all, all_events, all_time) = (sum(&value), sum(&events), sum(&time));
+    let with = |per_event: f64| {
+        let per_event = per_event
+            .clamp(0.0, event_max)
+            .min(all / all_events.max(1.0));
+        let others = (all - per_event * all_events).max(0.0);
+        (per_event, others / all_time.max(1.0))
+    };
+    let (ee, et, tt) = (
+        sum(&|w| events(w) * events(w)),
+        sum(&|w| events(w) * time(w)),
+        sum(&|w| time(w) * time(w)),
+    );
+    let (ev, tv) = (sum(&|w| events(w) * value(w)), sum(&|w| time(w) * value(w)));
+    let determinant = ee * tt - et * et;
+    // Of two proportional columns nothing but rounding is left.
+    if determinant <= ee * tt * 1e-9 {
+        return with(event_max);
     }
-    let total = u128::from(value) * u128::from(seen) / u128::from(sampled);
-    u64::try_from(total).unwrap_or(u64::MAX)
+    let per_event = (ev * tt - tv * et) / determinant;
+    let per_ns = (tv * ee - ev * et) / determinant;
+    if per_ns < 0.0 {
+        return with(event_max);
+    }
+    if (0.0..=event_max).contains(&per_event) {
+        (per_event, per_ns)
+    } else {
+        with(per_event)
+    }
 }
 
 /// What the kernel counted about one program.
@@ -161,13 +291,17 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// Of fewer events the reader's waking up for nothing would be their cost.
+const EVENTS_FOR_A_MEAN: u64 = 1000;
+
 /// Completes the cost with the CPU time of the thread that drained the events.
 pub(crate) fn add_reader(facts: &mut TraceFacts, drain_cpu_ns: u64) {
-    let TracerCost { program_ns, .. } = facts.cost;
-    facts.cost.drain_cpu_ns = drain_cpu_ns;
-    facts.cost.ns_per_event = match facts.written {
-        0 => 0.0,
-        written => (program_ns + drain_cpu_ns) as f64 / written as f64,
+    let cost = &mut facts.cost;
+    cost.drain_cpu_ns = drain_cpu_ns;
+    let of_events_ns = cost.program_ns.saturating_sub(cost.standing_ns) + drain_cpu_ns;
+    cost.ns_per_event = match facts.written {
+        0..EVENTS_FOR_A_MEAN => 0.0,
+        written => of_events_ns as f64 / written as f64,
     };
 }
 
@@ -184,36 +318,85 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_trace_is_not_measured_until_events_arrive() {
+    fn the_first_events_after_an_idle_start_are_measured_at_once() {
         let mut sampler = CostSampler::start();
         assert!(sampler.statistics.is_some(), "needs root");
         let mut drained = |seen| {
             assert!(sampler.is_due());
-            sampler.look(seen);
+            sampler.look(seen, ProgramRuns::default);
             sampler.statistics.is_some()
         };
-        assert!(!drained(0), "nothing to measure");
-        assert!(!drained(0));
+        assert!(!drained(0), "of the time so far, all was measured");
         assert!(drained(5), "at once");
         assert!(!drained(500), "that was enough");
     }
 
+    fn window(events: u64, time_ns: u64, program_ns: u64) -> Totals {
+        Totals {
+            events,
+            time_ns,
+            runs: program_ns / 100,
+            program_ns,
+        }
+    }
+
+    fn sampler(windows: &[Totals], time_ns: u64) -> CostSampler {
+        let began = Instant::now();
+        CostSampler {
+            statistics: None,
+            began,
+            ended: began.checked_add(std::time::Duration::from_nanos(time_ns)),
+            window: Totals::default(),
+            sampled: windows
+                .iter()
+                .fold(Totals::default(), |sum, w| sum.plus(*w)),
+            windows: windows.to_vec(),
+            seen: 0,
+            drains: 0,
+        }
+    }
+
     #[test]
-    fn the_total_is_estimated_from_the_sample() {
-        assert_eq!(scaled(500, 1600, 100), 8000);
-        assert_eq!(scaled(500, 0, 0), 500);
-        assert_eq!(scaled(u64::MAX, u64::MAX, 1), u64::MAX);
+    fn what_others_do_is_not_ascribed_to_events() {
+        // 400 ns an event, and a hundredth of the time for everybody else.
+        let of = |events: u64, time_ns: u64| window(events, time_ns, events * 400 + time_ns / 100);
+        let windows = [of(0, 40_000_000), of(5, 320_000_000), of(9000, 40_000_000)];
+        let cost = sampler(&windows, 30_000_000_000).estimate(20_000, 2);
+        assert_eq!(
+            (cost.program_ns, cost.standing_ns),
+            (308_000_000, 300_000_000)
+        );
+        assert_eq!(cost.program_runs, 3_080_000);
+    }
+
+    #[test]
+    fn a_handful_of_events_makes_no_nonsense() {
+        // Five events were seen while others kept the programs busy; a flood came unmeasured.
+        let windows = [window(5, 320_000_000, 16_000_000)];
+        let cost = sampler(&windows, 5_000_000_000).estimate(100, 2);
+        assert!(
+            (200_000_000..260_000_000).contains(&cost.program_ns),
+            "{cost:?}"
+        );
+        assert!(cost.program_ns - cost.standing_ns <= 1_000_000, "{cost:?}");
+        let idle = sampler(&[window(0, 320_000_000, 3_200_000)], 30_000_000_000);
+        assert_eq!(idle.estimate(0, 2).program_ns, 300_000_000);
+        let unknown = sampler(&[], 30_000_000_000).estimate(10, 2);
+        assert_eq!((unknown.program_ns, unknown.program_runs), (0, 0));
     }
 
     #[test]
     fn cost_per_event_counts_programs_and_reader() {
         let mut facts = TraceFacts {
-            written: 10,
+            written: 10_000,
             ..TraceFacts::default()
         };
-        facts.cost.program_ns = 3000;
-        add_reader(&mut facts, 1000);
+        (facts.cost.program_ns, facts.cost.standing_ns) = (53_000_000, 50_000_000);
+        add_reader(&mut facts, 1_000_000);
         assert_eq!(facts.cost.ns_per_event, 400.0);
+        facts.written = 1;
+        add_reader(&mut facts, 16_000_000);
+        assert_eq!(facts.cost.ns_per_event, 0.0, "one event tells nothing");
     }
 
     #[test]

@@ -4,10 +4,14 @@
 use seekscope_run::{BlockRequest, IoEvent, IoFlags, IoLayer, IoOp};
 
 /// Size of one record, bytes.
-pub const RECORD_BYTES: usize = 48;
+pub const RECORD_BYTES: usize = 56;
 
-/// Unit of `device_read_sectors`, bytes: the block layer's smallest.
+/// The block layer's unit, bytes.
 const SECTOR_BYTES: u32 = 512;
+
+/// Where both layouts have these.
+const OP_AT: usize = 52;
+const FLAGS_AT: usize = 53;
 
 /// The bit of `facts` in a disk's request that says it failed; it becomes the result.
 const BLOCK_FAILED: u8 = 0x80;
@@ -103,7 +107,7 @@ pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
     let record: &[u8; RECORD_BYTES] = bytes
         .try_into()
         .map_err(|_| DecodeError::Length { found: bytes.len() })?;
-    let code = record[46];
+    let code = record[OP_AT];
     let op = IoOp::from_code(code).ok_or(DecodeError::Operation { code })?;
     if op.layer() == IoLayer::Device {
         return Ok(decode_request(record, op));
@@ -114,49 +118,47 @@ pub fn decode(bytes: &[u8]) -> Result<Call, DecodeError> {
         // File offsets are signed in the kernel: beyond i64 means unknown, or an argument that
         // the kernel refused.
         offset: i64::try_from(offset).is_ok().then_some(offset),
-        latency_ns: u64::from(u32_at(record, 24)),
-        length: u32_at(record, 28),
-        tid: u32_at(record, 32),
+        latency_ns: u64_at(record, 24),
+        length: u32_at(record, 32),
+        tid: u32_at(record, 36),
         file: FileKey {
-            device: u32_at(record, 36),
+            device: u32_at(record, 40),
             inode: u64_at(record, 16),
         },
-        result: u32_at(record, 40).cast_signed(),
-        device_read_bytes: u32::from(u16::from_ne_bytes([record[44], record[45]])) * SECTOR_BYTES,
+        result: u32_at(record, 44).cast_signed(),
+        device_read_bytes: u32_at(record, 48),
         op,
-        flags: IoFlags(u16::from(record[47])),
+        flags: IoFlags(u16::from(record[FLAGS_AT])),
         request: None,
     })
 }
 
 /// Decodes a `struct block_record`.
 fn decode_request(record: &[u8; RECORD_BYTES], op: IoOp) -> Call {
-    let place = u64_at(record, 8);
-    let disk = u32_at(record, 28);
+    let disk = u32_at(record, 32);
     let file = match u64_at(record, 16) {
         0 => FileKey {
             device: disk,
             inode: 0,
         },
         inode => FileKey {
-            device: u32_at(record, 36),
+            device: u32_at(record, 40),
             inode,
         },
     };
-    let offset_sectors = u64::from(u32_at(record, 40)) | u64::from(record[44]) << 32;
-    // 16 bits of sectors: the length fits.
-    let length = u32::try_from(place >> 48).unwrap_or(0) * SECTOR_BYTES;
-    let (facts, failed) = (record[45] & !BLOCK_FAILED, record[45] & BLOCK_FAILED != 0);
+    let offset_sectors = u64::from(u32_at(record, 44)) | u64::from(record[48]) << 32;
+    let length = u32::from(u16::from_ne_bytes([record[50], record[51]])) * SECTOR_BYTES;
+    let (facts, failed) = (record[49] & !BLOCK_FAILED, record[49] & BLOCK_FAILED != 0);
     Call {
         file,
         t_ns: u64_at(record, 0),
-        tid: u32_at(record, 32),
+        tid: u32_at(record, 36),
         op,
-        flags: IoFlags(u16::from(facts) << 8 | u16::from(record[47])),
+        flags: IoFlags(u16::from(facts) << 8 | u16::from(record[FLAGS_AT])),
         offset: (offset_sectors != OFFSET_SECTORS_UNKNOWN)
             .then_some(offset_sectors * u64::from(SECTOR_BYTES)),
         length,
-        latency_ns: u64::from(u32_at(record, 24)),
+        latency_ns: u64_at(record, 24),
         result: if failed {
             -libc::EIO
         } else {
@@ -166,7 +168,7 @@ fn decode_request(record: &[u8; RECORD_BYTES], op: IoOp) -> Call {
         request: Some(BlockRequest {
             disk_major: disk >> 20,
             disk_minor: disk & 0xf_ffff,
-            sector: place & ((1 << 48) - 1),
+            sector: u64_at(record, 8),
         }),
     }
 }
@@ -195,14 +197,14 @@ mod tests {
         bytes[0..8].copy_from_slice(&1_000_000_007u64.to_ne_bytes());
         bytes[8..16].copy_from_slice(&(5u64 << 40).to_ne_bytes());
         bytes[16..24].copy_from_slice(&77u64.to_ne_bytes());
-        bytes[24..28].copy_from_slice(&1500u32.to_ne_bytes());
-        bytes[28..32].copy_from_slice(&4096u32.to_ne_bytes());
-        bytes[32..36].copy_from_slice(&4242u32.to_ne_bytes());
-        bytes[36..40].copy_from_slice(&(254u32 << 20 | 3).to_ne_bytes());
-        bytes[40..44].copy_from_slice(&(-5i32).to_ne_bytes());
-        bytes[44..46].copy_from_slice(&16u16.to_ne_bytes());
-        bytes[46] = IoOp::Pread as u8;
-        bytes[47] = 3;
+        bytes[24..32].copy_from_slice(&18_660_000_001u64.to_ne_bytes());
+        bytes[32..36].copy_from_slice(&4096u32.to_ne_bytes());
+        bytes[36..40].copy_from_slice(&4242u32.to_ne_bytes());
+        bytes[40..44].copy_from_slice(&(254u32 << 20 | 3).to_ne_bytes());
+        bytes[44..48].copy_from_slice(&(-5i32).to_ne_bytes());
+        bytes[48..52].copy_from_slice(&(40u32 << 20).to_ne_bytes());
+        bytes[OP_AT] = IoOp::Pread as u8;
+        bytes[FLAGS_AT] = 3;
         bytes
     }
 
@@ -224,9 +226,9 @@ mod tests {
                 flags: IoFlags(IoFlags::WAITED | IoFlags::DEVICE_READ),
                 offset: Some(5 << 40),
                 length: 4096,
-                latency_ns: 1500,
+                latency_ns: 18_660_000_001,
                 result: -5,
-                device_read_bytes: 8192,
+                device_read_bytes: 40 << 20,
                 request: None,
             }
         );
@@ -235,13 +237,14 @@ mod tests {
     #[test]
     fn a_request_of_a_disk_has_its_own_layout() {
         let mut bytes = sample();
-        bytes[8..16].copy_from_slice(&(8u64 << 48 | 123_456_789_012).to_ne_bytes());
-        bytes[28..32].copy_from_slice(&(259u32 << 20 | 1).to_ne_bytes());
-        bytes[40..44].copy_from_slice(&16u32.to_ne_bytes());
-        bytes[44] = 2;
-        bytes[45] = 0x02 | BLOCK_FAILED;
-        bytes[46] = IoOp::BlockWrite as u8;
-        bytes[47] = 4;
+        bytes[8..16].copy_from_slice(&123_456_789_012u64.to_ne_bytes());
+        bytes[32..36].copy_from_slice(&(259u32 << 20 | 1).to_ne_bytes());
+        bytes[44..48].copy_from_slice(&16u32.to_ne_bytes());
+        bytes[48] = 2;
+        bytes[49] = 0x02 | BLOCK_FAILED;
+        bytes[50..52].copy_from_slice(&8u16.to_ne_bytes());
+        bytes[OP_AT] = IoOp::BlockWrite as u8;
+        bytes[FLAGS_AT] = 0x40;
         let call = decode(&bytes).unwrap();
         assert_eq!(call.file, FileKey::new(254, 3, 77));
         let event = call.event(9, 2);
@@ -251,8 +254,9 @@ mod tests {
         );
         assert_eq!(
             event.flags,
-            IoFlags(IoFlags::METADATA | IoFlags::LATENCY_SATURATED)
+            IoFlags(IoFlags::METADATA | IoFlags::DEVICE_BYTES_SATURATED)
         );
+        assert_eq!(event.latency_ns, 18_660_000_001);
         let request = BlockRequest {
             disk_major: 259,
             disk_minor: 1,
@@ -261,8 +265,8 @@ mod tests {
         assert_eq!(event.request, Some(request));
 
         bytes[16..24].fill(0);
-        bytes[40..45].fill(0xff);
-        bytes[45] = 0;
+        bytes[44..49].fill(0xff);
+        bytes[49] = 0;
         let call = decode(&bytes).unwrap();
         assert_eq!(call.file, FileKey::new(259, 1, 0));
         let event = call.event(9, 2);
@@ -281,8 +285,8 @@ mod tests {
     #[test]
     fn wrong_sizes_and_operations_are_refused() {
         assert_eq!(decode(&[]), Err(DecodeError::Length { found: 0 }));
-        assert_eq!(decode(&[0; 49]), Err(DecodeError::Length { found: 49 }));
-        assert_eq!(decode(&[0; 48]), Err(DecodeError::Operation { code: 0 }));
+        assert_eq!(decode(&[0; 57]), Err(DecodeError::Length { found: 57 }));
+        assert_eq!(decode(&[0; 56]), Err(DecodeError::Operation { code: 0 }));
     }
 
     proptest! {
@@ -295,7 +299,7 @@ mod tests {
         fn any_full_record_with_a_known_operation_decodes(
             mut bytes in proptest::collection::vec(any::<u8>(), RECORD_BYTES), code in 1u8..=25,
         ) {
-            bytes[46] = code;
+            bytes[OP_AT] = code;
             let event = decode(&bytes).unwrap().event(1, 2);
             prop_assert_eq!(event.op as u8, code);
             prop_assert!(event.offset.is_none_or(|o| o <= i64::MAX as u64));

@@ -100,6 +100,11 @@ impl FileTable {
         self.first_id = first;
     }
 
+    /// Every file seen open or mapped so far.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = FileKey> {
+        self.seen.keys().copied()
+    }
+
     /// One more process whose descriptors count.
     pub fn add_process(&mut self, pid: u32) {
         self.pids.push(pid);

@@ -78,7 +78,7 @@ fn key_of(path: &Path) -> Result<FileKey, TraceError> {
     Ok(FileKey::new(major, minor, metadata.ino()))
 }
 
-fn key_bytes(key: FileKey) -> KeyBytes {
+pub(crate) fn key_bytes(key: FileKey) -> KeyBytes {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&key.inode.to_ne_bytes());
     bytes[8..].copy_from_slice(&u64::from(key.device).to_ne_bytes());

@@ -27,7 +27,7 @@ pub enum Group {
     Aio,
     /// Major faults of mapped files.
     Faults,
-    /// Requests of disks, of all processes.
+    /// Requests of disks.
     Block,
 }
 

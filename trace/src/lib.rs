@@ -6,7 +6,7 @@
 //! 1. Two small programs (`bpf/io.bpf.c`) run at the entry and exit of every system call. They let
 //!    everything pass except the read, write and sync calls of the processes followed, on regular
 //!    files and block devices that the filters want. The entry program notes the call's start in an array slot chosen by thread
-//!    id; the exit program writes one 48-byte record (`bpf/record.h`) into a ring buffer.
+//!    id; the exit program writes one 56-byte record (`bpf/record.h`) into a ring buffer.
 //! 2. [`Recording`] owns a thread that empties the ring every few milliseconds. Being woken for
 //!    each record would cost the traced thread several times as much as the tracing itself.
 //! 3. [`decode`] turns bytes into calls, [`files`] turns (device, inode) into named files, and an
@@ -59,6 +59,7 @@ mod preemption;
 mod process;
 pub mod recording;
 pub mod replay;
+mod request_counts;
 mod ring;
 pub mod source;
 mod threads;
@@ -67,7 +68,7 @@ pub mod totals;
 pub use error::{SinkError, TraceError};
 pub use groups::Group;
 pub use live::LiveSource;
-pub use options::{BackendChoice, Filter, Followed, Sampling, TraceOptions};
+pub use options::{BackendChoice, Filter, Followed, RequestScope, Sampling, TraceOptions};
 pub use recording::Recording;
 pub use replay::VecSource;
 pub use source::{EventSink, EventSource};

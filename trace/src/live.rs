@@ -16,7 +16,7 @@ use crate::groups::{Group, NOT_ASKED_FOR, Plan};
 use crate::loader::{Backend, Counters, Failure, Programs, Settings, check_btf};
 use crate::members::{Member, Members};
 use crate::notices::Notice;
-use crate::options::{BackendChoice, Followed, TraceOptions};
+use crate::options::{BackendChoice, Followed, RequestScope, TraceOptions};
 use crate::preemption::typed_programs_are_preemptible;
 use crate::process::{check_capabilities, not_ours};
 use crate::ring::{BATCH_RECORDS, Batch, Ring};
@@ -58,6 +58,8 @@ pub struct LiveSource {
     /// The disks followed, and whether those of newly opened files join them.
     disks: Vec<DiskNumber>,
     add_disks: bool,
+    /// Requests are recorded for the processes' own files, all of them.
+    knows_own_files: bool,
 }
 
 impl LiveSource {
@@ -80,6 +82,8 @@ impl LiveSource {
         check_btf()?;
         let files = scan(proc_root, &found)?;
         let ring_bytes = ring_size(options.ring_bytes);
+        let own_requests_only =
+            options.groups.contains(&Group::Block) && options.requests == RequestScope::TracedFiles;
         let settings = Settings {
             target,
             is_set: !matches!(options.followed, Followed::Process(_)),
@@ -91,12 +95,19 @@ impl LiveSource {
             ring_bytes,
             start_slots: start_slots.next_power_of_two(),
             groups: Plan::make(&options.groups, Programs::probe),
+            own_requests_only,
+            open_files: files.seen().count(),
         };
         let (mut programs, backend_reason) = load(options.backend, &settings)?;
         if settings.is_set {
             found
                 .iter()
                 .try_for_each(|member| programs.follow(*member))?;
+        }
+        // Below filtered folders the programs judge files themselves, when they are used.
+        let knows_own_files = own_requests_only && settings.filter.wanted.is_empty();
+        if knows_own_files {
+            files.seen().try_for_each(|file| programs.own_file(file))?;
         }
         let ring = Ring::open(programs.ring())?;
         let cost = CostSampler::start();
@@ -121,6 +132,7 @@ impl LiveSource {
             idle_drains: 0,
             disks,
             add_disks,
+            knows_own_files,
         };
         source.follow_new_disks();
         source.programs.set_tracing(true);
@@ -186,6 +198,10 @@ impl LiveSource {
             };
             if let Some(record) = self.files.record(file.file_id).filter(|_| file.is_new) {
                 sink.file(record).map_err(TraceError::Sink)?;
+                // Came by no call that opens: inherited, or handed over through a socket.
+                if self.knows_own_files && call.disk().is_none() {
+                    self.programs.own_file(call.file)?;
+                }
             }
             let pid = self.threads.process_of(call.tid);
             sink.event(&call.event(pid, file.file_id))
@@ -288,12 +304,14 @@ impl LiveSource {
             filters: self.filters.clone(),
             lost_ring_full: counters.lost_ring_full,
             lost_start: counters.lost_start,
+            lost_end: counters.lost_end,
+            requests: self.programs.counted_requests(&self.disks),
             coverage: self.coverage(),
             truncated: false,
             // The call that lost its slot to another thread ends without a start, too.
             in_flight_at_start: counters.unmatched_exits.saturating_sub(counters.lost_start),
             in_flight_at_end,
-            cost: self.cost.estimate(runs, counters.seen),
+            cost: self.cost.estimate(counters.seen, cpus()),
             ..TraceFacts::default()
         }
     }
@@ -310,7 +328,8 @@ impl EventSource for LiveSource {
         };
         if self.cost.is_due() {
             let counters = self.programs.counters()?;
-            self.cost.look(counters.seen);
+            let programs = &self.programs;
+            self.cost.look(counters.seen, || programs.runs());
             sink.lost(counters.lost());
         }
         Ok(total)
@@ -319,7 +338,7 @@ impl EventSource for LiveSource {
     fn finish(&mut self, sink: &mut dyn EventSink) -> Result<TraceFacts, TraceError> {
         self.stop();
         let counters = self.programs.counters()?;
-        self.cost.stop(counters.seen);
+        self.cost.stop(counters.seen, self.programs.runs());
         while self.drain_ring(sink)? > 0 {}
         if self.only_totals {
             self.written = self.totals(sink)?.iter().map(|t| t.totals.calls).sum();
@@ -341,6 +360,11 @@ impl EventSource for LiveSource {
         self.ring
             .wait(DRAIN_INTERVAL * (1 << self.idle_drains.min(3)));
     }
+}
+
+/// CPUs of this host.
+fn cpus() -> u64 {
+    libbpf_rs::num_possible_cpus().map_or(1, |cpus| cpus as u64)
 }
 
 /// Whether children are traced, too.

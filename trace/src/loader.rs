@@ -13,12 +13,14 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_pri
 use rustix::thread::{MembarrierCommand, membarrier};
 
 use crate::cost::{ProgramRuns, program_runs};
+use crate::decode::FileKey;
 use crate::disks::{DISKS_MAX, DiskNumber};
 use crate::error::TraceError;
-use crate::filter::KernelFilter;
-use crate::groups::{self, Hooks, Plan};
+use crate::filter::{KernelFilter, key_bytes};
+use crate::groups::{self, Group, Hooks, Plan};
 use crate::members::Member;
 use crate::process::{GRANT, Target};
+use crate::request_counts;
 use crate::totals::{KernelTotals, RawTotals};
 
 #[allow(
@@ -34,7 +36,7 @@ mod generated {
     include!(concat!(env!("OUT_DIR"), "/io.skel.rs"));
 }
 use generated::{IoSkel, IoSkelBuilder, OpenIoSkel, types};
-use seekscope_run::IoKind;
+use seekscope_run::{CountedRequests, IoKind};
 
 /// Where the kernel publishes its types.
 const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -53,6 +55,13 @@ const LOG_ENDS: &str = "-- END PROG LOAD LOG --";
 
 /// Files times operations that can be counted, 392 bytes each.
 const TOTALS_MAX: u32 = 16_384;
+
+/// Verdicts about files that are kept at least (`VERDICTS_MAX` in bpf/filter.h); where more files are
+/// open, for as many times the open ones: servers open more as they go on.
+const VERDICTS_MIN: usize = 16_384;
+const VERDICTS_PER_OPEN_FILE: usize = 4;
+/// `VERDICT_WANTED` in bpf/filter.h.
+const VERDICT_WANTED: u8 = 1;
 
 /// Slots read at a time when a trace ends.
 const SLOTS_PER_BATCH: u32 = 4096;
@@ -99,6 +108,10 @@ pub(crate) struct Settings {
     pub(crate) start_slots: u32,
     /// The kinds of I/O beside the plain calls.
     pub(crate) groups: Plan,
+    /// Requests for other files are counted, not recorded.
+    pub(crate) own_requests_only: bool,
+    /// Files that are open when tracing begins.
+    pub(crate) open_files: usize,
 }
 
 /// What the programs counted, summed over CPUs (`struct io_counters` in bpf/record.h).
@@ -109,12 +122,13 @@ pub(crate) struct Counters {
     pub(crate) lost_start: u64,
     pub(crate) unmatched_exits: u64,
     pub(crate) lost_table_full: u64,
+    pub(crate) lost_end: u64,
 }
 
 impl Counters {
     /// Seen and not handed over, for whichever reason.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost_ring_full + self.lost_start + self.lost_table_full
+        self.lost_ring_full + self.lost_start + self.lost_table_full + self.lost_end
     }
 }
 
@@ -125,6 +139,7 @@ pub(crate) struct Programs {
     skeleton: IoSkel<'static>,
     backend: Backend,
     groups: Plan,
+    own_requests_only: bool,
 }
 
 /// One backend's failure.
@@ -188,6 +203,7 @@ impl Programs {
             skeleton,
             backend,
             groups,
+            own_requests_only: settings.own_requests_only,
         })
     }
 
@@ -295,6 +311,37 @@ impl Programs {
             })
     }
 
+    /// Requests for this file are for a traced one. The programs know by themselves what is opened
+    /// from now on.
+    ///
+    /// # Errors
+    /// When the kernel has no memory for the entry.
+    pub(crate) fn own_file(&self, file: FileKey) -> Result<(), TraceError> {
+        self.skeleton
+            .maps
+            .seekscope_verdicts
+            .update(&key_bytes(file), &[VERDICT_WANTED], MapFlags::ANY)
+            .map_err(|e| TraceError::Load {
+                what: "follow the requests for a file".into(),
+                why: e.to_string(),
+                remedy: "Leave the requests of disks out".into(),
+            })
+    }
+
+    /// All requests of `disks` so far, where they are counted.
+    pub(crate) fn counted_requests(&self, disks: &[DiskNumber]) -> Vec<CountedRequests> {
+        let counts = &self.skeleton.maps.seekscope_request_counts;
+        let followed = self.groups.hooks.iter().any(|h| h.group == Group::Block);
+        if !self.own_requests_only || !followed {
+            return Vec::new();
+        }
+        let disks = &disks[..disks.len().min(DISKS_MAX)];
+        request_counts::collect(disks, |index| {
+            let found = counts.lookup_percpu(&index.to_ne_bytes(), MapFlags::ANY);
+            request_counts::sum_of_cpus(&found.ok().flatten().unwrap_or_default())
+        })
+    }
+
     /// What was counted so far, per file and operation.
     pub(crate) fn totals(&self) -> Vec<(KernelTotals, RawTotals)> {
         let map = &self.skeleton.maps.seekscope_totals;
@@ -329,6 +376,7 @@ impl Programs {
             sum.lost_start += words.next().unwrap_or(0);
             sum.unmatched_exits += words.next().unwrap_or(0);
             sum.lost_table_full += words.next().unwrap_or(0);
+            sum.lost_end += words.next().unwrap_or(0);
         }
         Ok(sum)
     }
@@ -469,6 +517,11 @@ fn configure(
     open.progs
         .seekscope_exec
         .set_autoload(settings.follow_children);
+    let verdicts = settings.open_files.saturating_mul(VERDICTS_PER_OPEN_FILE);
+    if settings.own_requests_only && verdicts > VERDICTS_MIN {
+        let verdicts = u32::try_from(verdicts).unwrap_or(u32::MAX).min(1 << 20);
+        open.maps.seekscope_verdicts.set_max_entries(verdicts)?;
+    }
     if settings.only_totals {
         open.maps.seekscope_totals.set_max_entries(TOTALS_MAX)?;
     }

@@ -6,7 +6,7 @@ use crate::decode::{FileKey, RECORD_BYTES};
 const THREAD_BYTES: usize = 32;
 /// Where the name stands in a thread's record, and where the parts begin in a file's.
 const COMM_AT: usize = 16;
-const PARTS_AT: usize = 56;
+const PARTS_AT: usize = 64;
 
 const NAME_TRUNCATED: u32 = 1;
 const NAME_UNLINKED: u32 = 2;

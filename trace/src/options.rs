@@ -52,6 +52,17 @@ pub struct Sampling {
     pub region_bytes: u64,
 }
 
+/// Which requests of a disk are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RequestScope {
+    /// Those for files that a traced process has opened, whoever sends them off: written data leaves
+    /// in threads of the kernel. All others are counted only, by what they are for.
+    #[default]
+    TracedFiles,
+    /// All, whoever causes them.
+    WholeDisk,
+}
+
 /// What to trace, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceOptions {
@@ -62,18 +73,20 @@ pub struct TraceOptions {
     pub sampling: Option<Sampling>,
     /// Only count, per file and operation; no events. See [`crate::FileTotals`].
     pub only_totals: bool,
-    /// Room for records not yet drained, bytes, 56 each. Rounded up to a power of two and to the
+    /// Room for records not yet drained, bytes, 64 each. Rounded up to a power of two and to the
     /// page size; at most 1 GiB. At 300,000 events per second 16 MiB last a second.
     pub ring_bytes: u32,
     /// The way into the kernel.
     pub backend: BackendChoice,
     /// Kinds of I/O beside the plain calls, which are always followed. Those that the kernel does
-    /// not let us follow are named in the trailer. Filters hold for them, too, except for requests
-    /// of disks, which are chosen by disk.
+    /// not let us follow are named in the trailer. Filters hold for them, too; requests of disks are
+    /// chosen by disk and file.
     pub groups: Vec<Group>,
     /// Whole disks, `(major, minor)`, whose requests to follow with [`Group::Block`], at most 16.
     /// Empty: the disks that hold the processes' open files.
     pub disks: Vec<(u32, u32)>,
+    /// Of these disks' requests, the ones to record.
+    pub requests: RequestScope,
 }
 
 impl TraceOptions {
@@ -94,6 +107,7 @@ impl TraceOptions {
             backend: BackendChoice::Auto,
             groups: vec![Group::Calls],
             disks: Vec::new(),
+            requests: RequestScope::default(),
         }
     }
 

@@ -27,6 +27,7 @@ mod pages;
 pub mod size_storer;
 pub mod tree;
 pub mod turtle;
+pub mod views;
 pub mod walk;
 mod wanted;
 
@@ -39,4 +40,5 @@ pub use file_config::{FileConfig, FileConfigError, IndexIdentity, Refusal};
 pub use metadata::Metadata;
 pub use tree::{BlockAddress, InternalPage, Leaf, LeafKind, Tree};
 pub use turtle::{Turtle, TurtleError};
+pub use views::View;
 pub use walk::{KeyValue, TreeWalk, Visit};

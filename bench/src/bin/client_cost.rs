@@ -51,14 +51,11 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Runtime::new()?;
     let root = tempfile::tempdir_in(&arguments.dir)?;
     let workspace = Workspace::create(root.path(), &root.path().join("leases"))?;
-    let server = runtime.block_on(LocalServer::start(&LocalServerOptions {
-        binary: ServerBinary::find(Some(&arguments.server), None, &[])?,
-        data_directory: workspace.data_directory(),
-        cache_bytes: 1 << 30,
-        start_limit: Duration::from_secs(60),
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    }))?;
+    let server = runtime.block_on(LocalServer::start(&LocalServerOptions::new(
+        ServerBinary::find(Some(&arguments.server), None, &[])?,
+        workspace.data_directory(),
+        1 << 30,
+    )))?;
     let raw = RawTarget::parse(&server.uri(), DATABASE).map_err(anyhow::Error::msg)?;
     let mut clients = vec![ClientSpec::Raw(Box::new(raw))];
     let own = clients[0].clone();

@@ -40,14 +40,14 @@ async fn main() -> Result<()> {
     let mut tables = Vec::new();
     if arguments.control > 0 {
         let folder = tempfile::tempdir_in(&arguments.programs.data_dir).context("--data-dir")?;
-        let setting = arguments.setting(&folder);
+        let setting = arguments.setting(&folder)?;
         tables.push(run_control(&setting, arguments.control, &mut tell).await?);
     }
     for victim in [Victim::Seekscope, Victim::Server] {
         if arguments.kills > 0 {
             let folder =
                 tempfile::tempdir_in(&arguments.programs.data_dir).context("--data-dir")?;
-            let setting = arguments.setting(&folder);
+            let setting = arguments.setting(&folder)?;
             let table = run_trials(&setting, victim, arguments.kills, &mut tell).await;
             if !table.as_ref().is_ok_and(Table::sound) {
                 // What seekscope and the server said, and the data, are worth more than the space.
@@ -68,15 +68,15 @@ async fn main() -> Result<()> {
 }
 
 impl Arguments {
-    fn setting(&self, folder: &tempfile::TempDir) -> Setting {
-        Setting {
+    fn setting(&self, folder: &tempfile::TempDir) -> Result<Setting> {
+        Ok(Setting {
             seekscope: self.programs.seekscope.clone(),
-            server: self.programs.server_binary.clone(),
+            server: self.programs.server()?,
             folder: folder.path().to_owned(),
             documents: self.documents,
             writers: self.writers,
             seed: self.seed,
-        }
+        })
     }
 }
 

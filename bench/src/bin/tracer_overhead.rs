@@ -126,14 +126,11 @@ async fn prepare(arguments: &Arguments, workspace: &Workspace) -> Result<Bench> 
         std::env::var_os("PATH").as_deref(),
         &tools.into_iter().collect::<Vec<_>>(),
     )?;
-    let options = LocalServerOptions {
+    let options = LocalServerOptions::new(
         binary,
-        data_directory: workspace.data_directory(),
-        cache_bytes: (arguments.docs * 3072 / 5).max(16 << 20),
-        start_limit: Duration::from_secs(60),
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    };
+        workspace.data_directory(),
+        (arguments.docs * 3072 / 5).max(16 << 20),
+    );
     let namespace = Namespace::new("sdu", "aged")?;
     let local = LocalServer::start(&options).await?;
     let server = Server::connect(&local.uri()).await?;

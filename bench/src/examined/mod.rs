@@ -4,4 +4,4 @@ pub mod doctor_process;
 pub mod ycsb_load;
 
 pub use doctor_process::{Examined, examine, first_screen};
-pub use ycsb_load::{DoneInSecond, YcsbTask, rate_between};
+pub use ycsb_load::{Done, DoneInSecond, YcsbTask, done_between};

@@ -6,7 +6,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use hdrhistogram::Histogram;
 use seekscope_client::{ClientSpec, Ended, Job, RawTarget, Retries, ScheduleKind, Second, run};
+use seekscope_run::latency_histogram;
 use seekscope_workload::ownership::DEFAULT_DATABASE;
 use seekscope_workload::ycsb::{self, ClientSlice, Edition, YcsbLoad, YcsbRun, YcsbSettings};
 
@@ -31,12 +33,14 @@ pub struct YcsbTask {
 }
 
 /// Operations that ended well in about a second.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DoneInSecond {
     /// Start, CLOCK_MONOTONIC ns.
     pub t_ns: u64,
     pub duration_ns: u64,
     pub operations: u64,
+    /// From the scheduled start, or from sending in a closed loop, to the reply, ns.
+    pub response: Histogram<u64>,
 }
 
 /// A load that runs; dropping it stops it.
@@ -48,6 +52,17 @@ pub struct RunningLoad {
 }
 
 impl YcsbTask {
+    /// So many rows, to be filled in.
+    pub fn rows(rows: u64) -> Self {
+        Self {
+            letter: 'a',
+            rows,
+            properties: Vec::new(),
+            in_flight: 8,
+            per_s: None,
+        }
+    }
+
     fn settings(&self) -> Result<YcsbSettings> {
         let mut properties = ycsb::workload(self.letter)?;
         properties.set("recordcount", self.rows.to_string());
@@ -100,11 +115,7 @@ impl YcsbTask {
         let thread = std::thread::spawn(move || {
             let mut keep = |second: Second| {
                 let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.push(DoneInSecond {
-                    t_ns: second.t_ns,
-                    duration_ns: second.duration_ns,
-                    operations: second.operations.iter().map(|one| one.done).sum(),
-                });
+                kept.push(done_in(&second));
             };
             Ok(run(&client, &workload, &job, &stopped, &mut keep)?)
         });
@@ -142,19 +153,46 @@ fn client(uri: &str) -> Result<ClientSpec> {
     Ok(ClientSpec::Raw(Box::new(target)))
 }
 
-/// Operations per second between two moments, CLOCK_MONOTONIC ns; those of a second that is partly
-/// outside count in proportion. `None` where nothing was counted.
-pub fn rate_between(seconds: &[DoneInSecond], from_ns: u64, to_ns: u64) -> Option<f64> {
+fn done_in(second: &Second) -> DoneInSecond {
+    let mut response = latency_histogram();
+    for operation in &second.operations {
+        // Both are made with the same bounds, so that nothing is refused.
+        let _ = response.add(operation.response.as_ref().unwrap_or(&operation.service));
+    }
+    DoneInSecond {
+        t_ns: second.t_ns,
+        duration_ns: second.duration_ns,
+        operations: second.operations.iter().map(|one| one.done).sum(),
+        response,
+    }
+}
+
+/// What was done between two moments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Done {
+    pub operations_per_s: f64,
+    /// 99th percentile of the response time, ns.
+    pub p99_ns: u64,
+}
+
+/// What was done between two moments, CLOCK_MONOTONIC ns; operations of a second that is partly outside
+/// count in proportion. `None` where nothing was counted.
+pub fn done_between(seconds: &[DoneInSecond], from_ns: u64, to_ns: u64) -> Option<Done> {
     let (mut operations, mut covered_ns) = (0.0, 0);
+    let mut response = latency_histogram();
     for second in seconds {
         let ends_ns = second.t_ns + second.duration_ns;
         let inside_ns = ends_ns.min(to_ns).saturating_sub(second.t_ns.max(from_ns));
         if inside_ns > 0 {
             operations += second.operations as f64 * inside_ns as f64 / second.duration_ns as f64;
             covered_ns += inside_ns;
+            let _ = response.add(&second.response);
         }
     }
-    (covered_ns > 0).then(|| operations * 1e9 / covered_ns as f64)
+    (covered_ns > 0).then(|| Done {
+        operations_per_s: operations * 1e9 / covered_ns as f64,
+        p99_ns: response.value_at_quantile(0.99),
+    })
 }
 
 #[cfg(test)]
@@ -168,10 +206,17 @@ mod tests {
                 t_ns: at * 1_000_000_000,
                 duration_ns: 1_000_000_000,
                 operations: 100 * (at + 1),
+                response: {
+                    let mut response = latency_histogram();
+                    response.record_n(1000 * (at + 1), 100).unwrap();
+                    response
+                },
             })
             .collect();
-        let rate = rate_between(&seconds, 500_000_000, 2_000_000_000).unwrap();
+        let done = done_between(&seconds, 500_000_000, 2_000_000_000).unwrap();
+        let rate = done.operations_per_s;
         assert!((rate - 250.0 / 1.5).abs() < 1e-9, "{rate}");
-        assert_eq!(rate_between(&seconds, 9_000_000_000, 10_000_000_000), None);
+        assert_eq!(done.p99_ns / 10, 200, "of the first two seconds");
+        assert_eq!(done_between(&seconds, 9_000_000_000, 10_000_000_000), None);
     }
 }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use bson::{Document, doc};
+use mongodb::Database;
 use seekscope_server::Server;
 
 use super::aged::namespace;
@@ -34,14 +35,13 @@ impl Activity {
             .find(|activity| activity.name() == name)
     }
 
-    /// Does it; seconds.
-    pub async fn run(self, server: &Server) -> Result<f64> {
+    /// Does it through a server's database [`namespace`]; seconds.
+    pub async fn run(self, database: &Database) -> Result<f64> {
         let namespace = namespace()?;
         let begun = Instant::now();
         match self {
             Self::Scan => {
                 let find = doc! { "absent": true };
-                let database = server.database(namespace.database());
                 let collection = database.collection::<Document>(namespace.collection());
                 let found = collection.find_one(find).await?;
                 ensure!(found.is_none(), "found {found:?}");
@@ -50,7 +50,7 @@ impl Activity {
                 let indexes = [doc! { "key": { "i": 1 }, "name": INDEX }];
                 let build =
                     doc! { "createIndexes": namespace.collection(), "indexes": &indexes[..] };
-                server.command(namespace.database(), build).await?;
+                database.run_command(build).await?;
             }
         }
         Ok(begun.elapsed().as_secs_f64())

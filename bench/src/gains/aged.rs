@@ -13,7 +13,7 @@ use crate::replica_server::{ReplicaServer, ReplicaServerOptions};
 
 const DATABASE: &str = "sdu";
 const COLLECTION: &str = "aged";
-/// The server keeps collections in tables of this name with a number.
+/// secantusd-rs, which has no catalogue, keeps collections in tables of this name with a number.
 const TABLE_PREFIX: &str = "secantus_documents_";
 const PARALLEL_READS: usize = 16;
 
@@ -78,21 +78,28 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The collection's leaves in a stopped server's directory: the largest table of documents is it.
+/// The collection's leaves in a stopped server's directory: where no catalogue names it, the largest table
+/// of documents is it.
 pub fn walk(data: &Path) -> Result<WalkedFile> {
     let stop = AtomicBool::new(false);
     let directory = DataDirectory::open(data, &stop)?;
+    let name = namespace()?.to_string();
+    let mut tables = directory.tables().iter();
+    let named = tables.find(|table| table.name() == name);
     let tables = directory.tables().iter();
     let documents = tables.filter(|table| table.file.starts_with(TABLE_PREFIX));
     let bytes = |file: &str| data.join(file).metadata().map_or(0, |m| m.len());
-    let largest = documents.max_by_key(|table| bytes(&table.file));
+    let largest = || documents.max_by_key(|table| bytes(&table.file));
     let options = WalkOptions {
         parallel_reads: PARALLEL_READS,
         reads_per_s: None,
         stop: &stop,
         keep_pages: false,
     };
-    Ok(directory.walk(largest.context("no table of documents")?, &options)?)
+    Ok(directory.walk(
+        named.or_else(largest).context("no table of documents")?,
+        &options,
+    )?)
 }
 
 /// Of all steps between leaves in key order, the share that read-ahead bridges.

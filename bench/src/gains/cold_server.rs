@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use seekscope_run::DeviceFacts;
-use seekscope_server::slow_disk::{CgroupTree, SlowDisk, SlowDiskSpec};
-use seekscope_server::{ProcFs, Server, Workspace, page_cache};
+use seekscope_server::slow_disk::{CgroupTree, SlowDisk};
+use seekscope_server::{ProcFs, Server, ServerBinary, Workspace, page_cache};
 
 use super::Activity;
+use super::aged::namespace;
+use super::disk_limits::DiskLimits;
 use super::memory_group::MemoryGroup;
 use crate::replica_server::{ReplicaServer, ReplicaServerOptions};
 
@@ -18,38 +20,27 @@ const RESIDENT_MAX_BYTES: u64 = 1 << 20;
 /// What the server finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Conditions {
-    /// 150 reads and 150 MB per second.
-    pub throttled: bool,
+    pub disk: DiskLimits,
     /// Of the server and whoever joins it, page cache included, counted from when it has started.
     pub memory_bytes: Option<u64>,
-    /// 100 MB of writes per second.
-    pub writes_limited: bool,
     /// See [`ReplicaServerOptions::engine`].
     pub engine: &'static str,
 }
 
-const WRITE_BYTES_PER_S: u64 = 100_000_000;
-const WRITE_LIMIT: &str = "blkio.throttle.write_bps_device";
-
-fn reads_unlimited() -> SlowDiskSpec {
-    SlowDiskSpec {
-        name: "slow writes".into(),
-        read_iops: 1_000_000,
-        read_bytes_per_s: 100_000_000_000,
-    }
-}
-
 impl Conditions {
     pub fn disk_name(self) -> &'static str {
-        if self.throttled { "throttled" } else { "plain" }
+        if self.disk == DiskLimits::PLAIN {
+            "plain"
+        } else {
+            "throttled"
+        }
     }
 }
 
 /// Where servers run.
 #[derive(Debug)]
 pub struct Hosts {
-    /// secantusd-rs
-    pub binary: PathBuf,
+    pub binary: ServerBinary,
     pub cache_bytes: u64,
     pub workspace: Workspace,
 }
@@ -104,27 +95,13 @@ impl Hosts {
             }
             None => None,
         };
-        let spec = match conditions {
-            Conditions {
-                throttled: true, ..
-            } => Some(SlowDiskSpec::hdd()),
-            Conditions {
-                writes_limited: true,
-                ..
-            } => Some(reads_unlimited()),
-            _ => None,
-        };
-        let slow_disk = match spec {
+        let slow_disk = match conditions.disk.spec() {
             Some(spec) => {
                 let device = DeviceFacts::of_path(Path::new("/"), data)?;
                 let tree = CgroupTree::discover(Path::new("/proc"));
                 let mut slow = SlowDisk::create(&tree, &spec, &device, &name)?;
                 self.workspace.record_cgroup(Some(slow.group()))?;
-                if conditions.writes_limited {
-                    // Version 1 charges what a sync writes to whoever syncs: checkpoints, and the journal.
-                    let limit = format!("{} {WRITE_BYTES_PER_S}", device.counted_device());
-                    std::fs::write(slow.group().join(WRITE_LIMIT), limit)?;
-                }
+                conditions.disk.limit_writes(slow.group(), &device)?;
                 slow.add_process(local.pid()?)?;
                 Some(slow)
             }
@@ -148,7 +125,8 @@ impl Hosts {
         let cold = self.start(data, conditions).await?;
         let pid = cold.local.pid()?;
         let before_ns = ProcFs::host().cpu_ns(pid)?;
-        let seconds = activity.run(&cold.server).await?;
+        let database = cold.server.database(namespace()?.database());
+        let seconds = activity.run(&database).await?;
         let cpu_s = (ProcFs::host().cpu_ns(pid)? - before_ns) as f64 / 1e9;
         self.end(cold, activity).await?;
         Ok(Measured { seconds, cpu_s })

@@ -5,9 +5,11 @@
 pub mod activity;
 pub mod aged;
 pub mod cold_server;
+mod disk_limits;
 pub mod figures;
 pub mod memory_group;
 
 pub use activity::Activity;
 pub use cold_server::{ColdServer, Conditions, Hosts};
+pub use disk_limits::DiskLimits;
 pub use figures::Pairs;

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use anyhow::{Context, Result};
-use bson::{Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawDocumentBuf, doc};
 use futures_util::TryStreamExt;
 use seekscope_server::Server;
 
 use super::documents::{COLLECTION, DATABASE, document};
 use super::expected::{Expected, Version};
+
+const EXPIRES: &str = "expireAfterSeconds";
 
 /// What must be the same before and after: names of collections, and options and indexes of ours.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +19,7 @@ pub struct Definitions {
     collections: BTreeSet<String>,
     options: Option<Document>,
     indexes: BTreeMap<String, Document>,
-    uuid: Option<bson::Bson>,
+    uuid: Option<Bson>,
 }
 
 impl Definitions {
@@ -40,7 +42,11 @@ impl Definitions {
         }
         if found.options.is_some() {
             let list = doc! { "listIndexes": COLLECTION };
-            for index in first_batch(server, DATABASE, list).await? {
+            for mut index in first_batch(server, DATABASE, list).await? {
+                // mongod's collMod keeps the same seconds in another type.
+                if let Some(&Bson::Int32(seconds)) = index.get(EXPIRES) {
+                    index.insert(EXPIRES, i64::from(seconds));
+                }
                 found
                     .indexes
                     .insert(index.get_str("name")?.to_owned(), index);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use bson::{Document, doc};
-use seekscope_server::Server;
+use seekscope_server::{Server, ServerBinary};
 use seekscope_stats::SplitMix64;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -52,8 +52,7 @@ impl Victim {
 pub struct Setting {
     /// The binary under test.
     pub seekscope: PathBuf,
-    /// secantusd-rs
-    pub server: PathBuf,
+    pub server: ServerBinary,
     /// An empty folder for data, logs and runs.
     pub folder: PathBuf,
     pub documents: i64,
@@ -122,7 +121,7 @@ pub async fn run_control(
     for _ in 0..kills {
         let writers = world.start_writers().await?;
         tokio::time::sleep(Duration::from_millis(500 + world.random.below(2500))).await;
-        world.server.kill().await?;
+        world.server.kill();
         world.server.start_again().await?;
         let trial = world.examine(writers, "without seekscope", Ending::Nothing, Vec::new());
         let trial = trial.await?;
@@ -173,11 +172,11 @@ impl World {
 
     /// Moves data and logs out of the way of a new world.
     async fn keep_aside(&mut self, number: u64) -> Result<()> {
-        self.server.kill().await?;
+        self.server.kill();
         self.pauser.abort();
         let aside = self.setting.folder.join(format!("wrong-{number}"));
         std::fs::create_dir(&aside)?;
-        for name in ["data", "data.log", "seekscope.log"] {
+        for name in ["data", "server.log", "seekscope.log"] {
             let from = self.setting.folder.join(name);
             if from.exists() {
                 std::fs::rename(from, aside.join(name))?;
@@ -218,7 +217,7 @@ impl World {
         match victim {
             Victim::Seekscope => run.kill().await?,
             Victim::Server => {
-                self.server.kill().await?;
+                self.server.kill();
                 if self.finish(&mut run, END_LIMIT).await?.is_none() {
                     faults.push(format!("seekscope still tried after {END_LIMIT:?}"));
                     run.kill().await?;
@@ -343,7 +342,7 @@ impl World {
     async fn start_writers(&mut self) -> Result<Writers> {
         let records = std::mem::take(&mut self.records);
         let seed = self.random.next_u64();
-        Writers::start(&self.server.uri(), records, &self.gate, seed).await
+        Writers::start(&self.server.durable_uri(), records, &self.gate, seed).await
     }
 
     async fn client(&self) -> Result<Server> {

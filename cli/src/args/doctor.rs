@@ -35,8 +35,9 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Print the least role that a user of the server needs, and the rights on the host, and end
-    #[arg(long, conflicts_with = "target")]
+    /// Print the least role that a user of the server needs, and the rights on the host, and end. With a
+    /// connection string the role is that server's release's; without one it suits every release
+    #[arg(long)]
     pub print_role: bool,
 
     #[command(flatten)]

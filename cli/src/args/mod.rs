@@ -14,6 +14,8 @@ mod documented;
 mod layout;
 mod packaging;
 mod prefetch;
+#[cfg(test)]
+mod printed;
 mod reorder;
 mod replay;
 mod top;
@@ -172,6 +174,26 @@ mod tests {
             })
             .collect();
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn what_findings_print_may_be_typed() {
+        let commands = printed::printed_commands();
+        assert!(commands.len() >= 8, "where are the detectors? {commands:?}");
+        for ways in commands {
+            let parses = |line: &&String| {
+                let words = documented::arguments(line).unwrap_or_default();
+                Cli::try_parse_from(std::iter::once("seekscope".into()).chain(words)).is_ok()
+            };
+            assert!(ways.iter().any(|line| parses(&line)), "{ways:?}");
+            // The data's disk is the disk of a running database.
+            let measures = |line: &String| line.starts_with("seekscope disk ");
+            let beside = |line: &String| line.contains("--next-to-database");
+            assert!(
+                ways.iter().all(|line| !measures(line) || beside(line)),
+                "{ways:?}"
+            );
+        }
     }
 
     #[test]

@@ -92,6 +92,10 @@ pub struct WhatArgs {
     /// Only these operations, separated by commas [default: all]
     #[arg(long, value_name = "OPS", value_enum, value_delimiter = ',')]
     pub op: Vec<OpName>,
+    /// Record all requests of these disks. Without it, those for files of these processes are recorded,
+    /// whoever sends them off, and all others are only counted
+    #[arg(long)]
+    pub whole_disk: bool,
     /// Only calls that took at least this long [default: all]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub min_latency: Option<Duration>,
@@ -126,7 +130,7 @@ pub enum OpName {
     Aio,
     /// Major faults of mapped files
     Mmap,
-    /// Requests that reach the disks of these processes' files, whoever caused them
+    /// Requests of the disks that hold these processes' files (see --whole-disk)
     Block,
 }
 

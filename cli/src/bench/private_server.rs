@@ -14,7 +14,6 @@ use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 
 const CACHE_BYTES: u64 = 1 << 30;
-const START_LIMIT: Duration = Duration::from_secs(60);
 /// A checkpoint of a large cache on a slow disk takes its time.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
@@ -30,14 +29,11 @@ pub fn options(
         Some(&environment.search_path),
         &environment.tool_folders,
     )?;
-    let mut options = LocalServerOptions {
+    let mut options = LocalServerOptions::new(
         binary,
-        data_directory: workspace.data_directory(),
-        cache_bytes: args.cache.unwrap_or(CACHE_BYTES),
-        start_limit: START_LIMIT,
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    };
+        workspace.data_directory(),
+        args.cache.unwrap_or(CACHE_BYTES),
+    );
     for (name, value) in args.server_setting.iter().chain(more) {
         setting::apply(&mut options, name, value)?;
     }

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use seekscope_run::units::parse_bytes;
-use seekscope_server::{LocalServer, LocalServerOptions, ServerKind};
+use seekscope_server::{LocalServerOptions, ServerKind};
 
 use crate::exit::Usage;
 
@@ -18,9 +18,6 @@ const OPTIONS: [(&str, &str, &str); 2] = [
 ];
 /// Before keys of WiredTiger's own configuration.
 const ENGINE_PREFIX: &str = "wt.";
-/// Where secantusd-rs and mongod take such.
-const ENGINE_VARIABLE: &str = "SECANTUS_WT_CONFIG_EXTRA";
-const ENGINE_OPTION: &str = "--wiredTigerEngineConfigString";
 /// Options of secantusd-rs with a value, and flags that are there or not.
 const SECANTUSD_OPTIONS: [(&str, &str); 2] = [
     ("write_tickets", "--write-tickets"),
@@ -70,36 +67,7 @@ fn engine(options: &mut LocalServerOptions, key: &str, value: &str) -> Result<()
         entry = format!("({name}={entry})");
     }
     let entry = format!("{first}={entry}");
-    match options.binary.kind {
-        ServerKind::SecantusdRs => {
-            let variable = options
-                .environment
-                .iter_mut()
-                .find(|(name, _)| name == ENGINE_VARIABLE);
-            match variable {
-                Some((_, text)) => {
-                    text.push(",");
-                    text.push(entry);
-                }
-                None => {
-                    let text = format!("{},{entry}", LocalServer::SECANTUSD_ENGINE);
-                    options
-                        .environment
-                        .push((ENGINE_VARIABLE.into(), text.into()));
-                }
-            }
-        }
-        ServerKind::Mongod => {
-            let words = &mut options.extra_arguments;
-            match words.iter().position(|word| word == ENGINE_OPTION) {
-                Some(at) if at + 1 < words.len() => {
-                    words[at + 1].push(",");
-                    words[at + 1].push(entry);
-                }
-                _ => words.extend([ENGINE_OPTION.into(), entry.into()]),
-            }
-        }
-    }
+    options.add_engine_entry(&entry);
     Ok(())
 }
 
@@ -145,21 +113,16 @@ mod tests {
     use super::*;
 
     fn arguments(kind: ServerKind, name: &str, value: &str) -> Result<String> {
-        let mut options = LocalServerOptions {
-            binary: ServerBinary {
-                path: "/x".into(),
-                kind,
-            },
-            data_directory: "/y".into(),
-            cache_bytes: 1,
-            start_limit: std::time::Duration::from_secs(1),
-            extra_arguments: Vec::new(),
-            environment: Vec::new(),
+        let binary = ServerBinary {
+            path: "/x".into(),
+            kind,
         };
+        let mut options = LocalServerOptions::new(binary, "/y".into(), 1);
         apply(&mut options, name, value)?;
         let words = options.extra_arguments.iter();
         let words: Vec<String> = words.map(|a| a.to_string_lossy().into_owned()).collect();
-        Ok(format!("{} {}", options.cache_bytes, words.join(" ")))
+        let (cache_bytes, engine) = (options.cache_bytes, &options.engine);
+        Ok(format!("{cache_bytes} {}{engine}", words.join(" ")))
     }
 
     #[test]
@@ -186,7 +149,7 @@ mod tests {
         assert!(secantusd("data_nonlogged", "maybe").is_err());
         assert_eq!(
             mongod("wt.eviction.threads_max", "8"),
-            "1 --wiredTigerEngineConfigString eviction=(threads_max=8)"
+            "1 eviction=(threads_max=8)"
         );
         assert!(secantusd("wt.cache_size", "1G,log=(enabled=false)").is_err());
         let unknown = secantusd("journal", "off").unwrap_err().to_string();

@@ -9,7 +9,9 @@ use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
 use seekscope_server::sampling::Sampler;
 use seekscope_server::tcp_listener::local_address;
-use seekscope_server::{ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts};
+use seekscope_server::{
+    NoServerKind, ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
+};
 use seekscope_workload::DEFAULT_DATABASE;
 use tokio::time::timeout;
 
@@ -158,6 +160,7 @@ impl Target {
         let late = || ServerError::Unreachable {
             uri: self.facts.uri.clone(),
             why: format!("no answer within {ANSWER_LIMIT:?}"),
+            remedy: NoServerKind::Silent.remedy(),
         };
         timeout(ANSWER_LIMIT, asked).await.map_err(|_| late())?
     }

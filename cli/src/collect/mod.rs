@@ -53,7 +53,9 @@ pub async fn run(
             // Before examining begins, whose own handler would swallow a signal at its very end.
             let signals = Signals::catch();
             let (session, measured) = examine(&asked, environment, arguments, progress).await?;
-            progress.say(format!("Run: {}", session.directory.path().display()));
+            if !session.is_discarded() {
+                progress.say(format!("Run: {}", session.directory.path().display()));
+            }
             measured?;
             let run = (session.directory, session.document);
             collect(args, bundle, run, signals, progress).await

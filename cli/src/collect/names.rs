@@ -166,9 +166,15 @@ impl Names {
         if let Some(ftdc) = &examination.ftdc {
             self.path(&ftdc.folder);
         }
-        let host = examination.host.iter();
-        for limit in host.flat_map(|host| &host.surroundings.io_limits) {
-            self.path(&limit.cgroup);
+        if let Some(host) = &examination.host {
+            let surroundings = &host.surroundings;
+            for limit in &surroundings.io_limits {
+                self.path(&limit.cgroup);
+            }
+            surroundings
+                .memory_limit_file
+                .iter()
+                .for_each(|f| self.path(f));
         }
     }
 
@@ -194,6 +200,9 @@ impl Names {
         for operation in &member.operations {
             operation.namespace.iter().for_each(|n| self.namespace(n));
             operation.plan.iter().for_each(|plan| self.fields(plan));
+            for field in operation.filter.iter().flat_map(|filter| &filter.fields) {
+                self.field(field);
+            }
         }
     }
 
@@ -244,11 +253,16 @@ impl Names {
             for name in inside.split(',') {
                 let name = name.trim().trim_matches('"');
                 if !KINDS_OF_KEYS.contains(&name) {
-                    self.add(name);
-                    name.split('.').for_each(|part| self.add(part));
+                    self.field(name);
                 }
             }
         }
+    }
+
+    /// The name, and the parts between its dots.
+    fn field(&mut self, name: &str) {
+        self.add(name);
+        name.split('.').for_each(|part| self.add(part));
     }
 
     fn host(&mut self, address: &str) {

@@ -47,6 +47,8 @@ pub fn strip(document: &mut RunDocument) {
     examination.redacted = true;
     // Its folder, and names of things that are gone since.
     examination.since = None;
+    // Is concluded anew wherever the run is opened.
+    examination.disk_opinion = None;
     if let Some(disk) = &mut examination.disk {
         // Instead of a run's folder.
         let words = if disk.measured {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use seekscope_report::doctor::change_line;
 use seekscope_report::terminal::visible;
 use seekscope_run::{FindingChange, RunDirectory, RunDocument};
 use serde_json::{Value, json};
@@ -32,7 +33,7 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     }
     changes
         .iter()
-        .for_each(|change| text.push_str(&line(change)));
+        .for_each(|change| text.push_str(&format!("{}\n", change_line(change))));
     output::print(&visible(&text))
 }
 
@@ -40,22 +41,6 @@ fn concluded(run: &Run) -> Result<(Conclusion, RunDocument)> {
     let mut document = run.1.clone();
     let conclusion = Conclusion::of(&run.0, &mut document)?;
     Ok((conclusion, document))
-}
-
-fn line(change: &FindingChange) -> String {
-    let subject = match change.subject.as_str() {
-        "" => String::new(),
-        subject => format!(" ({subject})"),
-    };
-    let figure = |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.1}"));
-    let figures = match (change.before, change.after) {
-        (None, None) => String::new(),
-        (before, after) => format!(", {} → {}", figure(before), figure(after)),
-    };
-    format!(
-        "{:<8}{}{subject}{figures}. {}\n",
-        change.change, change.id, change.verdict
-    )
 }
 
 fn as_json(first: &Run, second: &Run, later: &Conclusion, changes: &[FindingChange]) -> Value {

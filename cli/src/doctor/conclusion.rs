@@ -2,13 +2,14 @@
 //! end, by `doctor RUN` and `report` later, so that all agree.
 
 use anyhow::{Context, Result};
-use seekscope_doctor::{Counters, Diagnosis, Evidence, diagnose};
+use seekscope_doctor::{Counters, Diagnosis, Evidence, diagnose, disk_opinion};
 use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
 use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
 use seekscope_run::{IoEvent, LeafRecord, RunDirectory, RunDocument};
 use serde_json::{Value, json};
 
 use super::judgement::Earlier;
+use super::scan_times;
 use crate::args::OutputArgs;
 use crate::output::{self, run_document};
 use crate::progress::Progress;
@@ -56,6 +57,17 @@ impl Conclusion {
         let device_use = trace.as_ref().map(|trace| device_use(directory, trace));
         let device_use = device_use.transpose()?;
         let counters = Counters::new(directory.counters()?);
+        let watched = Evidence {
+            document,
+            trace: trace.as_ref(),
+            device_use: device_use.as_ref(),
+            counters: &counters,
+        };
+        let opinion = disk_opinion(&watched);
+        if let Some(examination) = &mut document.examination {
+            examination.disk_opinion = opinion;
+        }
+        scan_times::predict(directory, document)?;
         let diagnosis = diagnose(&Evidence {
             document,
             trace: trace.as_ref(),

@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{CacheState, DeviceFacts, Disk, Limitation, Phase, TargetFacts};
 use seekscope_server::{
-    CgroupTree, FileMap, LocalServer, LocalServerOptions, Namespace, ProcFs, Server, ServerBinary,
-    SlowDisk, SlowDiskSpec, Stopped, Workspace, page_cache,
+    CgroupTree, LocalServer, LocalServerOptions, Namespace, ProcFs, Server, ServerBinary, SlowDisk,
+    SlowDiskSpec, Stopped, Workspace, page_cache,
 };
 use seekscope_workload::{
     IndexKeys, IndexPlan, LoadOptions, Sdu, SduOptions, UpdateOptions, drop_index, load, update,
@@ -17,6 +17,7 @@ use seekscope_workload::{
 use super::measurement::{Measurement, Traced};
 use crate::args::{DemoArgs, EmulatedDisk};
 use crate::environment::Environment;
+use crate::file_names::FileNames;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -28,7 +29,6 @@ const INDEX_KEYS: &str = r#"{"i":1}"#;
 const UPDATED_SHARE: f64 = 0.1;
 /// Mean BSON size of a document.
 const DOCUMENT_BYTES: u64 = 3 * 1024;
-const START_LIMIT: Duration = Duration::from_secs(60);
 /// A checkpoint of a large cache on a slow disk takes its time.
 const STOP_LIMIT: Duration = Duration::from_secs(300);
 
@@ -85,14 +85,11 @@ impl<'a> Demo<'a> {
         progress.say(plan(args, &binary, &workspace, slow_disk.as_ref()));
         session.document.device = Some(device);
         let data_bytes = args.docs * DOCUMENT_BYTES;
-        let options = LocalServerOptions {
+        let options = LocalServerOptions::new(
             binary,
-            data_directory: workspace.data_directory(),
-            cache_bytes: args.cache_size.unwrap_or((data_bytes / 4).max(32 << 20)),
-            start_limit: START_LIMIT,
-            extra_arguments: Vec::new(),
-            environment: Vec::new(),
-        };
+            workspace.data_directory(),
+            args.cache_size.unwrap_or((data_bytes / 4).max(32 << 20)),
+        );
         Ok(Self {
             args,
             progress,
@@ -155,14 +152,10 @@ impl<'a> Demo<'a> {
                 .await?;
             self.plans.push(plan);
         }
-        match FileMap::read(&server, None).await {
-            Ok(map) => session.file_map = Some(map),
-            Err(error) => session.limit(Limitation {
-                what: "files are shown without their collections".into(),
-                why: error.to_string(),
-                remedy: String::new(),
-            }),
-        }
+        let directory = Some(self.options.data_directory.as_path());
+        let names = FileNames::find(Some(&server), directory, &[]).await;
+        session.file_map = Some(names.map);
+        names.limitation.into_iter().for_each(|l| session.limit(l));
         let _step = self
             .progress
             .step("stopping the server, so that all data is in its files");

@@ -21,9 +21,9 @@ use crate::session::{OpenPhase, Session};
 pub enum Traced {
     /// Read and write calls.
     Calls,
-    /// Also syncs, rings, and the requests of the disks that hold its open files; what the kernel does
-    /// not let us follow is a limitation. Page faults are left out: the database maps no data files, and
-    /// following them costs everybody.
+    /// Also syncs, rings, and the requests for its files; what the kernel does not let us follow is a
+    /// limitation. Page faults and libaio are left out: the database maps no data files and submits
+    /// nothing to libaio, and following them costs everybody.
     WithDisk,
     /// Only the kernel's own counters of the process.
     Nothing,
@@ -36,7 +36,7 @@ impl Traced {
             Self::Calls => Some(calls),
             Self::WithDisk => Some(TraceOptions {
                 kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
-                groups: vec![Group::Calls, Group::Uring, Group::Aio, Group::Block],
+                groups: vec![Group::Calls, Group::Uring, Group::Block],
                 ..calls
             }),
             Self::Nothing => None,
@@ -133,7 +133,9 @@ impl Measurement {
         let mut trace_failure = None;
         if let Some(recording) = self.recording.take() {
             match recording.stop() {
-                Ok((facts, _)) => phase.trace = Some(facts.with_share_of(phase.process_io)),
+                Ok((facts, _)) => {
+                    phase.trace = Some(facts.with_share_of(phase.process_io, phase.duration_ns()));
+                }
                 Err(error) => trace_failure = Some(error.to_string()),
             }
         }

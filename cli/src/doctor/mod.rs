@@ -18,6 +18,7 @@ mod measurement;
 mod permitted_build;
 mod recorded;
 mod results;
+mod scan_times;
 mod summary;
 
 pub use conclusion::Conclusion;
@@ -28,6 +29,8 @@ pub use recorded::show_run;
 use std::path::Path;
 
 use anyhow::Result;
+use seekscope_server::Server;
+use seekscope_server::examination::rights::role_script;
 
 use crate::args::DoctorArgs;
 use crate::environment::Environment;
@@ -62,16 +65,29 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Of the server's release, where one is named.
+async fn print_role(target: Option<Target<'_>>) -> Result<()> {
+    let version = match target {
+        None => None,
+        Some(Target::Server(uri)) => Server::connect(uri).await?.version().await?,
+        Some(Target::Recorded(_)) => {
+            let why = "--print-role is for servers: name a connection string, or nothing";
+            return Err(Usage(why.into()).into());
+        }
+    };
+    output::print(&role_script(version.as_deref()))
+}
+
 /// Runs the command to its end, interrupted or not; the run directory is complete either way.
 pub async fn run(
     args: &DoctorArgs,
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<()> {
-    if args.print_role {
-        return output::print(&examine::role_script());
-    }
     let target = args.target.as_deref().map(Target::of).transpose()?;
+    if args.print_role {
+        return print_role(target).await;
+    }
     match target {
         None => index_builds::run(args, environment, arguments).await,
         Some(Target::Server(_)) if args.examine.allow_index_build => {

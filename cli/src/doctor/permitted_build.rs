@@ -1,17 +1,20 @@
 //! `doctor URI --index KEYS --allow-index-build`: an index built, traced, on a server that is not ours,
 //! and dropped again.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{CacheState, DeviceFacts, Disk, Limitation, Phase};
-use seekscope_server::{FileMap, Namespace, NamespaceError, ProcFs, Server};
+use seekscope_server::examination::refuse_router;
+use seekscope_server::{Namespace, NamespaceError, ProcFs, Server};
 use seekscope_workload::{IndexKeys, IndexPlan, drop_index};
 
 use super::measurement::{Measurement, Traced};
 use crate::args::ExamineArgs;
 use crate::exit::Usage;
+use crate::file_names::FileNames;
+use crate::layout::seen_from_here;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -22,8 +25,6 @@ const REMOVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// The limitation that makes a run incomplete.
 pub const INDEX_STAYED: &str = "the index built for this run could not be removed";
-/// The limitation where the server does not tell its catalogue.
-pub const FILES_UNNAMED: &str = "files are shown without their collections";
 const REMOVE_TRIES: u32 = 5;
 const REMOVE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -101,9 +102,14 @@ pub async fn run(
         let _step = progress.step("connecting");
         Server::connect(request.uri).await?
     };
+    refuse_router(&server).await?;
     let pid = describe(session, &server, request.pid).await?;
     let namespace = &request.namespace;
-    read_file_map(session, &server, Some(namespace)).await;
+    let data = data_directory(session, pid);
+    let named = std::slice::from_ref(namespace);
+    let names = FileNames::find(Some(&server), data.as_deref(), named).await;
+    session.file_map = Some(names.map);
+    names.limitation.into_iter().for_each(|l| session.limit(l));
     session.save()?;
     progress.say(contract(session));
     let plan = IndexPlan::check(&server, namespace, &request.keys, INDEX_NAME).await?;
@@ -149,21 +155,10 @@ async fn describe(session: &mut Session, server: &Server, pid: Option<u32>) -> R
     Ok(pid)
 }
 
-/// Asks which file holds what; without an answer their names alone tell their roles.
-pub async fn read_file_map(session: &mut Session, server: &Server, namespace: Option<&Namespace>) {
-    match FileMap::read(server, namespace).await {
-        Ok(map) => session.file_map = Some(map),
-        Err(error) => {
-            session.file_map = Some(FileMap::default());
-            session.limit(Limitation {
-                what: FILES_UNNAMED.into(),
-                why: error.to_string(),
-                remedy:
-                    "grant the user the built-in role clusterMonitor, or name one with --collection"
-                        .into(),
-            });
-        }
-    }
+/// As this process can open it.
+fn data_directory(session: &Session, pid: Option<u32>) -> Option<PathBuf> {
+    let told = session.document.target.as_ref()?.dbpath.as_deref()?;
+    seen_from_here(pid?, Path::new(told)).ok()
 }
 
 fn contract(session: &Session) -> String {

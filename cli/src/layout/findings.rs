@@ -22,7 +22,7 @@ pub fn findings(layout: &LayoutMeasurement, uri: Option<&str>) -> Vec<Finding> {
 fn finding(file: &LayoutFile, disk_measured: bool, uri: Option<&str>) -> Option<Finding> {
     let scan = file.predicted_scan.as_ref()?;
     let gain = |now_s: f64| (now_s - scan.ordered_s).max(0.0);
-    let mut evidence: Vec<String> = file_headline(file).into_iter().collect();
+    let mut evidence: Vec<String> = file_headline(file, disk_measured).into_iter().collect();
     evidence.extend(about_file(file));
     evidence.push(match &file.index {
         Some(_) => "A freshly built index is in order: drop it and build it again.".into(),

@@ -208,7 +208,7 @@ impl<'a> Measurement<'a> {
                 }
                 Err(error) => {
                     file.file_bytes = path.metadata().map_or(0, |m| m.len());
-                    file.not_measured = Some(why(&error));
+                    file.not_measured = Some(why(&error, directory.state));
                     if counts_as_failure(&error, self.is_named()) {
                         failure.get_or_insert(anyhow::Error::from(error));
                     }
@@ -253,12 +253,18 @@ fn describe(document: &mut RunDocument, directory: &DataDirectory) {
 }
 
 /// In words for a table of files.
-fn why(error: &LayoutError) -> String {
-    match error {
-        LayoutError::NotInMetadata { .. } => {
-            "no data yet: it was created since the last checkpoint".into()
+fn why(error: &LayoutError, state: DataState) -> String {
+    match (error, state) {
+        (LayoutError::NotInMetadata { .. }, DataState::Live) => {
+            "created since the last checkpoint: run this again after the next one, which a mongod takes \
+             within 60 s, or at once when it is given the command {fsync: 1}"
+                .into()
         }
-        error => error.to_string(),
+        (LayoutError::NotInMetadata { .. }, _) => {
+            "created after the last checkpoint: its server recovers it from the journal when it starts"
+                .into()
+        }
+        (error, _) => error.to_string(),
     }
 }
 
@@ -278,16 +284,22 @@ pub fn named_file(
     directory: &DataDirectory,
     names: &FileMap,
 ) -> LayoutFile {
-    let mut namespace = table.namespace.clone();
+    let (mut namespace, mut index) = (table.namespace.clone(), table.index.clone());
+    let path = Path::new(&table.file);
     if directory.names == NameSource::TableNames {
-        let (_, known) = names.classify(Path::new(&table.file));
+        let (_, known) = names.classify(path);
         namespace = known.or(namespace);
+    } else if namespace.is_none()
+        && let Some((known, of_index)) = names.only_use(path)
+    {
+        namespace = Some(known.to_owned());
+        index = of_index.map(str::to_owned);
     }
     LayoutFile {
         file_id,
         file: table.file.clone(),
         namespace,
-        index: table.index.clone(),
+        index,
         documents: table.documents,
         document_bytes: table.document_bytes,
         ..LayoutFile::default()

@@ -7,10 +7,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use seekscope_layout::{DataDirectory, LayoutError};
 use seekscope_run::{Limitation, TargetFacts};
+use seekscope_server::examination::refuse_router;
 use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::LayoutArgs;
 use crate::exit::{Elsewhere, NotPermitted, Usage};
+use crate::file_names::FileNames;
 use crate::progress::Progress;
 
 /// A path, and what a server said of it if one was asked.
@@ -43,6 +45,7 @@ impl Whereabouts {
 
     /// The same of a server that is connected.
     pub async fn of_server(server: &Server, pid: Option<u32>) -> Result<Self> {
+        refuse_router(server).await?;
         let proc_fs = ProcFs::host();
         let facts = server.facts(&proc_fs).await;
         let mut target = facts.target;
@@ -52,23 +55,12 @@ impl Whereabouts {
             target.dbpath = seen.map(|path| path.to_string_lossy().into_owned());
         }
         let path = data_path(&target, &facts.missing, &server.shown_uri())?;
-        let mut limitations = Vec::new();
-        let names = FileMap::read(server, None).await.unwrap_or_else(|error| {
-            limitations.push(Limitation {
-                what: "the server did not tell which file holds which collection".into(),
-                why: error.to_string(),
-                remedy:
-                    "grant the user the built-in role clusterMonitor; a mongod's own catalogue is \
-                         read in any case"
-                        .into(),
-            });
-            FileMap::default()
-        });
+        let names = FileNames::find(Some(server), Some(&path), &[]).await;
         Ok(Self {
             path,
             target: Some(target),
-            names,
-            limitations,
+            names: names.map,
+            limitations: names.limitation.into_iter().collect(),
         })
     }
 }
@@ -173,7 +165,7 @@ impl Place {
     }
 }
 
-/// The file of that name; where the directory does not know it, the server may.
+/// The file of that name; where the directory does not know it, the server may. A view has none.
 pub fn find_file(
     directory: &DataDirectory,
     name: &str,
@@ -184,6 +176,9 @@ pub fn find_file(
         let namespace = name.parse::<Namespace>().ok();
         let file = namespace.and_then(|namespace| names.collection_file(&namespace));
         let table = file.and_then(|file| directory.find(&file).ok());
-        table.map(|table| table.file.clone()).ok_or(error)
+        table.map(|table| table.file.clone()).ok_or_else(|| {
+            let view = directory.view(name, &AtomicBool::new(false));
+            view.map_or(error, |view| LayoutError::View { view })
+        })
     })
 }

@@ -6,7 +6,7 @@ use seekscope_layout::decay::{LeafChanges, from_snapshots, from_update_rate};
 use seekscope_layout::order::{WINDOW_BYTES, scan_order, scanned};
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_layout::{DeviceMap, WalkedFile};
-use seekscope_run::{LayoutFile, OrderDecay};
+use seekscope_run::{HostFacts, LayoutFile, OrderDecay};
 use seekscope_wiredtiger::{Extent, Leaf};
 
 use super::scan_disk::ScanDisk;
@@ -37,6 +37,7 @@ impl Recorder {
         let mut options = ScanOptions {
             reader_ns_per_byte: engine_ns_per_byte(walked.compressor),
             internal: &walked.tree.internal,
+            idle_is_paged_out: HostFacts::pages_out_idle_memory(Path::new("/")),
             ..ScanOptions::with_memory(self.memory_bytes)
         };
         // Nothing has a place yet where the file was written a moment ago.

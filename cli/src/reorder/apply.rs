@@ -134,7 +134,7 @@ impl Reorder {
                 remedy: "look again in a minute with seekscope layout".into(),
             }),
         }
-        place.ask_again(&self.server).await;
+        place.ask_again(&self.server, namespace).await;
         let layout = place
             .layout(
                 namespace,

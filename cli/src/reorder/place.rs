@@ -10,6 +10,7 @@ use seekscope_server::{FileMap, Namespace, ProcFs, Server};
 
 use crate::args::{ReorderArgs, ScanDiskArgs};
 use crate::exit::message_of;
+use crate::file_names::FileNames;
 use crate::interruption::Interruption;
 use crate::layout::{CollectionLayout, ScanDisk, Whereabouts};
 use crate::session::limit;
@@ -35,10 +36,12 @@ impl Place {
                 if args.dbpath.is_none() {
                     limit(document, no_layout(message_of(&error)));
                 }
-                let names = FileMap::read(server, Some(namespace)).await;
+                let data = args.dbpath.as_deref();
+                let named = std::slice::from_ref(namespace);
+                let names = FileNames::find(Some(server), data, named).await;
                 Whereabouts {
                     target: Some(server.facts(&ProcFs::host()).await.target),
-                    names: names.unwrap_or_default(),
+                    names: names.map,
                     ..Whereabouts::default()
                 }
             }
@@ -56,9 +59,11 @@ impl Place {
     }
 
     /// Asks again which file holds what: the swap changed it.
-    pub async fn ask_again(&mut self, server: &Server) {
-        if let Ok(names) = FileMap::read(server, None).await {
-            self.names = names;
+    pub async fn ask_again(&mut self, server: &Server, namespace: &Namespace) {
+        let (data, named) = (self.path.as_deref(), std::slice::from_ref(namespace));
+        let names = FileNames::find(Some(server), data, named).await;
+        if !names.map.is_empty() {
+            self.names = names.map;
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use seekscope_disk::model::{PredictOptions, predict, without_think_time};
 use seekscope_disk::replay::Plan;
-use seekscope_run::DeviceModel;
+use seekscope_run::{DeviceModel, HostFacts};
 use serde::{Deserialize, Serialize};
 
 use crate::disk::load_model;
@@ -50,6 +50,7 @@ impl Predictor {
         let mut options = PredictOptions::with_memory(self.memory_bytes);
         // As `disk predict`: half of the measured host's memory.
         options.cache_bytes = self.memory_bytes / 2;
+        options.idle_is_paged_out = HostFacts::pages_out_idle_memory(Path::new("/"));
         let mut accesses = plan.accesses();
         let files = accesses.iter().map(|access| access.file);
         options.file_bytes = files.map(|file| (file, target_bytes)).collect();

@@ -9,7 +9,7 @@ use seekscope_report::live::LiveWindow;
 use seekscope_report::live::top::TopFrame;
 use seekscope_report::live::vitals::VitalsWindow;
 use seekscope_run::{DeviceFacts, FileRecord, IoEvent, IoKind, Limitation, monotonic_ns};
-use seekscope_server::examination::choose_member;
+use seekscope_server::examination::{choose_member, refuse_router};
 use seekscope_server::process::ProcessIdentity;
 use seekscope_server::tcp_listener::is_this_host;
 use seekscope_server::{ProcFs, Sampler, Server, ServerFacts};
@@ -17,7 +17,7 @@ use seekscope_trace::{
     EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
 };
 
-use super::names::FileNames;
+use super::names::KnownNames;
 use crate::args::TopArgs;
 use crate::exit::Usage;
 use crate::standing::Standing;
@@ -32,7 +32,7 @@ pub struct Watch {
     disk: Option<String>,
     sampler: Sampler,
     vitals: VitalsWindow,
-    names: FileNames,
+    names: KnownNames,
     trace: Option<Trace>,
     limitations: Vec<Limitation>,
     started_ns: u64,
@@ -51,7 +51,9 @@ impl Subject {
     async fn find(args: &TopArgs, proc_fs: &ProcFs) -> Result<Self> {
         match (&args.uri, args.pid) {
             (Some(uri), pid) => {
-                Self::of_server(choose_member(uri, proc_fs).await?, pid, proc_fs).await
+                let server = choose_member(uri, proc_fs).await?;
+                refuse_router(&server).await?;
+                Self::of_server(server, pid, proc_fs).await
             }
             (None, Some(pid)) => {
                 let name = proc_fs.exe_name(pid).unwrap_or_default();
@@ -128,7 +130,7 @@ impl Watch {
             disk: device.disk,
             sampler,
             vitals: VitalsWindow::default(),
-            names: FileNames::default(),
+            names: KnownNames::default(),
             trace: None,
             limitations: subject.missing,
             started_ns: monotonic_ns(),

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use anyhow::Result;
 use seekscope_run::IoKind;
-use seekscope_trace::{BackendChoice, Filter, Group, Sampling, TraceOptions};
+use seekscope_trace::{BackendChoice, Filter, Group, RequestScope, Sampling, TraceOptions};
 
 use crate::args::{BackendName, OpName, RecordArgs};
 use crate::exit::Usage;
@@ -20,6 +20,11 @@ pub fn check(args: &RecordArgs) -> Result<()> {
         let why = "--aggregate counts system calls: --op read, write and sync";
         return Err(Usage(why.into()).into());
     }
+    let requests = args.what.op.is_empty() && !args.mode.aggregate;
+    if args.what.whole_disk && !requests && !args.what.op.contains(&OpName::Block) {
+        let why = "--whole-disk is about the requests of disks: add `block` to --op";
+        return Err(Usage(why.into()).into());
+    }
     if args.mode.aggregate && args.mode.interval.is_zero() {
         return Err(Usage("--interval must be longer than nothing".into()).into());
     }
@@ -31,6 +36,10 @@ pub fn apply(args: &RecordArgs, options: &mut TraceOptions) {
     let what = &args.what;
     options.kinds = kinds(&what.op);
     options.groups = groups(args);
+    options.requests = match what.whole_disk {
+        true => RequestScope::WholeDisk,
+        false => RequestScope::TracedFiles,
+    };
     options.filter = Filter {
         paths: what.file.iter().chain(&what.directory).cloned().collect(),
         devices_of: what.device.clone(),

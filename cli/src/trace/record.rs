@@ -133,8 +133,9 @@ async fn record(
     phase.process_io = before
         .zip(after)
         .map(|(before, after)| io_between(&before, &after));
-    phase.trace = Some(facts.with_share_of(phase.process_io));
+    phase.trace = Some(facts.with_share_of(phase.process_io, phase.duration_ns()));
     session.document.phases = vec![phase];
+    whose.learn_names(session).await;
     if let Some(command) = &mut whose.command {
         // Its own end, where the time was over first.
         command.end();

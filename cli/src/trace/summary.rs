@@ -27,6 +27,8 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
         "backend": trace.map(|t| &t.backend),
         "filters": trace.map(|t| &t.filters),
         "coverage": trace.map(|t| &t.coverage),
+        "requests_counted": counted.filter(|t| !t.requests.is_empty()).map(|t| &t.requests),
+        "latencies_cut_off": analysis.latencies_cut_off,
         "reads": analysis.reads.calls,
         "read_bytes": analysis.reads.bytes,
         "writes": analysis.writes.calls,

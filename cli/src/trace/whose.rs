@@ -4,14 +4,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use seekscope_run::{DeviceFacts, Limitation};
+use seekscope_run::DeviceFacts;
+use seekscope_server::examination::refuse_router;
 use seekscope_server::process::ProcessIdentity;
-use seekscope_server::{FileMap, ProcFs, Server, redact_uri};
+use seekscope_server::{ProcFs, Server, redact_uri};
 use seekscope_trace::{Followed, TraceError};
 
 use super::started_command::StartedCommand;
 use crate::args::WhoArgs;
 use crate::exit::Usage;
+use crate::file_names::FileNames;
+use crate::layout::seen_from_here;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -29,6 +32,19 @@ pub struct Whose {
     pub processes: Vec<ProcessIdentity>,
     /// The command that was started for this, stopped until [`StartedCommand::go_on`].
     pub command: Option<StartedCommand>,
+    named_by: Option<NamedBy>,
+}
+
+/// Who knows which file is which collection.
+struct NamedBy {
+    server: Server,
+    data: Option<PathBuf>,
+}
+
+impl NamedBy {
+    async fn names(&self) -> FileNames {
+        FileNames::find(Some(&self.server), self.data.as_deref(), &[]).await
+    }
 }
 
 impl Whose {
@@ -83,6 +99,7 @@ impl Whose {
             name,
             processes: Vec::new(),
             command: None,
+            named_by: None,
         }
     }
 
@@ -96,7 +113,16 @@ impl Whose {
             followed,
             name,
             command: None,
+            named_by: None,
         })
+    }
+
+    /// Collections come while a trace goes on: asks for their names at its end, too.
+    pub async fn learn_names(&self, session: &mut Session) {
+        if let Some(named_by) = &self.named_by {
+            let newer = named_by.names().await.map;
+            session.file_map.get_or_insert_default().update(newer);
+        }
     }
 
     /// Is anyone of them left who could do I/O?
@@ -129,6 +155,7 @@ fn process_name(pid: u32) -> String {
 /// The process behind a connection string.
 async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
     let server = Server::connect(uri).await?;
+    refuse_router(&server).await?;
     let facts = server.facts(&ProcFs::host()).await;
     facts.missing.iter().for_each(|m| session.limit(m.clone()));
     let Some(pid) = facts.target.pid else {
@@ -147,24 +174,20 @@ async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
     if let Some(dbpath) = &facts.target.dbpath {
         session.document.device = DeviceFacts::of_path(Path::new("/"), Path::new(dbpath)).ok();
     }
+    let dbpath = facts.target.dbpath.as_ref().map(PathBuf::from);
     session.document.target = Some(facts.target);
-    match FileMap::read(&server, None).await {
-        Ok(map) => session.file_map = Some(map),
-        Err(error) => {
-            // Roles are still told by the files' names.
-            session.file_map = Some(FileMap::default());
-            session.limit(Limitation {
-                what: "files are shown without their collections".into(),
-                why: error.to_string(),
-                remedy: "grant the user the built-in role clusterMonitor".into(),
-            });
-        }
-    }
-    Whose::of_processes(
-        Followed::Process(pid),
-        &[pid],
-        format!("the server {} ({})", redact_uri(uri), process_name(pid)),
-    )
+    let data = dbpath.and_then(|path| seen_from_here(pid, &path).ok());
+    let named_by = NamedBy { server, data };
+    let names = named_by.names().await;
+    // Roles are told by the files' names in any case.
+    session.file_map = Some(names.map);
+    names.limitation.into_iter().for_each(|l| session.limit(l));
+    let name = format!("the server {} ({})", redact_uri(uri), process_name(pid));
+    let whose = Whose::of_processes(Followed::Process(pid), &[pid], name)?;
+    Ok(Whose {
+        named_by: Some(named_by),
+        ..whose
+    })
 }
 
 /// A group by its folder, or by its path from where groups are mounted.

@@ -297,6 +297,9 @@ fn end(
     let restored = record.restored;
     stage.session.document.tune = Some(record);
     stage.session.end(outcome, reason)?;
+    if stage.session.is_discarded() {
+        return worked;
+    }
     results::show(&mut stage.session, &args.output, stage.progress)?;
     if restored != Some(false) {
         return worked;

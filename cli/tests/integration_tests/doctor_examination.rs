@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use seekscope_server::{Namespace, page_cache};
 use serde_json::Value;
 
-use crate::existing_server::{load_documents, scan};
+use crate::existing_server::scan;
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, json, loaded_programs, machine, run_document,
-    send, stderr, until, wait,
+    Bench, ForeignServer, as_nobody, assert_fails, json, load_documents, loaded_programs, machine,
+    run_document, send, stderr, until, wait,
 };
 
 pub const NAMESPACE: &str = "shop.orders";

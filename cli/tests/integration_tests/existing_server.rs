@@ -7,30 +7,13 @@ use std::time::Duration;
 use mongodb::bson::doc;
 use seekscope_run::RunDirectory;
 use seekscope_server::{Namespace, Server, page_cache};
-use seekscope_workload::{LoadOptions, Sdu, SduOptions, load};
 use serde_json::Value;
 
-use crate::support::{Bench, ForeignServer, json, machine, run_document, send, wait};
+use crate::support::{
+    Bench, ForeignServer, json, load_documents, machine, run_document, runtime, send, wait,
+};
 
 const HOSTILE: &str = "<img src=x onerror=alert(1)>\"'&</script>";
-
-fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap()
-}
-
-pub fn load_documents(uri: &str, namespace: &Namespace, count: u64) {
-    runtime().block_on(async {
-        let server = Server::connect(uri).await.unwrap();
-        let sdu = Sdu::new(SduOptions::default());
-        load(&server, namespace, &sdu, &LoadOptions::new(count), &|_| {})
-            .await
-            .unwrap();
-    });
-}
 
 fn index_names(uri: &str, namespace: &Namespace) -> Vec<String> {
     runtime().block_on(async {

@@ -9,10 +9,10 @@ use mongodb::bson::doc;
 use seekscope_server::{Namespace, Server};
 use serde_json::Value;
 
-use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, json, machine, run_document, send, wait,
+    Bench, ForeignServer, as_nobody, assert_fails, json, load_documents, machine, run_document,
+    send, wait,
 };
 
 const DOCUMENTS: u64 = 4000;
@@ -131,7 +131,7 @@ fn a_server_that_is_not_there_ends_with_its_exit_code() {
         .seekscope(&["layout", "mongodb://127.0.0.1:1/"])
         .output()
         .unwrap();
-    assert_fails(&output, 3, &["no server answers"]);
+    assert_fails(&output, 3, &["cannot connect to"]);
     assert!(!bench.path("seekscope-runs").exists());
 }
 

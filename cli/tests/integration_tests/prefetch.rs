@@ -10,9 +10,8 @@ use seekscope_server::{CgroupTree, Namespace, ProcFs, Server, SlowDisk, SlowDisk
 use seekscope_workload::{Sdu, SduOptions, UpdateOptions, update};
 use serde_json::Value;
 
-use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine, stderr};
+use crate::support::{Bench, ForeignServer, assert_fails, json, load_documents, machine, stderr};
 
 const DOCUMENTS: u64 = 24_000;
 /// Of some 42 MB of leaves; the files are longer, and read-ahead reads their holes, too.

@@ -8,9 +8,10 @@ use mongodb::bson::{Document, doc};
 use seekscope_server::{Namespace, Server};
 use serde_json::Value;
 
-use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
-use crate::support::{Bench, ForeignServer, assert_fails, json, machine, run_document, stderr};
+use crate::support::{
+    Bench, ForeignServer, assert_fails, json, load_documents, machine, run_document, stderr,
+};
 
 const DOCUMENTS: u64 = 6000;
 /// All of them are in more leaves than this.
@@ -342,7 +343,7 @@ fn passwords_are_neither_recorded_nor_shown() {
         .seekscope(&["reorder", away, COLLECTION])
         .output()
         .unwrap();
-    assert_fails(&output, 3, &["no server answers"]);
+    assert_fails(&output, 3, &["cannot connect to"]);
     assert!(!stderr(&output).contains("pa55word"));
 
     let pause = [

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use seekscope_bench::kills::{Setting, Victim, run_control, run_trials};
+use seekscope_server::ServerBinary;
 
 use crate::support::{Bench, machine, server_binary};
 
@@ -13,7 +14,7 @@ fn setting(bench: &Bench, name: &str, seed: u64) -> Setting {
     std::fs::create_dir(&folder).unwrap();
     Setting {
         seekscope: PathBuf::from(bench.seekscope(&[]).get_program()),
-        server: server_binary(),
+        server: ServerBinary::find(Some(&server_binary()), None, &[]).unwrap(),
         folder,
         documents: 3_000,
         writers: 3,

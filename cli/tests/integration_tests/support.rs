@@ -6,6 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use seekscope_server::{Namespace, Server};
+use seekscope_workload::{LoadOptions, Sdu, SduOptions, load};
 use serde_json::Value;
 
 fn from_environment(name: &str, below_cache: &str) -> PathBuf {
@@ -223,6 +225,25 @@ pub fn wait(child: &mut Child, limit: Duration) -> std::process::ExitStatus {
         assert!(Instant::now() < end, "still running after {limit:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap()
+}
+
+/// SDU documents of about 3 KiB.
+pub fn load_documents(uri: &str, namespace: &Namespace, count: u64) {
+    runtime().block_on(async {
+        let server = Server::connect(uri).await.unwrap();
+        let sdu = Sdu::new(SduOptions::default());
+        load(&server, namespace, &sdu, &LoadOptions::new(count), &|_| {})
+            .await
+            .unwrap();
+    });
 }
 
 /// A server that is not seekscope's.

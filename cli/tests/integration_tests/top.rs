@@ -13,12 +13,11 @@ use mongodb::bson::doc;
 use seekscope_server::{Namespace, Server, page_cache};
 use serde_json::Value;
 
-use crate::existing_server::load_documents;
 use crate::pseudo_terminal::{GIVEN_BACK, OnTerminal, TAKEN};
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, as_nobody, assert_fails, loaded_programs, machine, send, stderr, until,
-    wait,
+    Bench, ForeignServer, as_nobody, assert_fails, load_documents, loaded_programs, machine, send,
+    stderr, until, wait,
 };
 
 const NAMESPACE: &str = "shop.orders";

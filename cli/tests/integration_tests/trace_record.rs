@@ -9,11 +9,10 @@ use seekscope_run::{IoKind, IoLayer, IoOp, RunDirectory};
 use seekscope_server::Namespace;
 use serde_json::Value;
 
-use crate::existing_server::load_documents;
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, assert_fails, json, loaded_programs, machine, run_document, send, stderr,
-    until, wait,
+    Bench, ForeignServer, assert_fails, json, load_documents, loaded_programs, machine,
+    run_document, send, stderr, until, wait,
 };
 
 const BLOCK: u64 = 4096;
@@ -310,6 +309,11 @@ fn requests_of_the_disk_are_named_after_the_file() {
         })
         .unwrap();
     assert_eq!((asked, requested), (BLOCKS * BLOCK, BLOCKS * BLOCK));
+    let counted = document["summary"]["requests_counted"].as_array().unwrap();
+    let of_files = counted.iter().filter(|c| c["cause"] == "traced_files");
+    let read: u64 = of_files.map(|c| c["read_bytes"].as_u64().unwrap()).sum();
+    assert!(read >= BLOCKS * BLOCK, "{counted:#?}");
+    assert_valid("trace", &document);
 }
 
 #[test]
@@ -415,6 +419,11 @@ fn what_cannot_be_is_said_before_anything_is_made() {
         &["trace", "-p", own, "--aggregate", "--op", "block"],
         2,
         &["system calls"],
+    );
+    fails(
+        &["trace", "-p", own, "--op", "read", "--whole-disk"],
+        2,
+        &["--whole-disk", "--op"],
     );
     fails(
         &["trace", "-p", own, "--sample", "4", "--sample-region", "5k"],

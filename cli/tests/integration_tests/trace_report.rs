@@ -40,7 +40,8 @@ fn event(number: u64, file_id: u32, op: IoOp, offset: Option<u64>) -> IoEvent {
 
 /// A file read in order, a quarter of it from the disk, and one with a name that gives orders to
 /// terminals, written and synced. `killed`: the run has no end.
-fn make_run(folder: &Path, killed: bool) {
+/// So many events were lost.
+fn make_run(folder: &Path, killed: bool, lost: u64) {
     let mut document = RunDocument::begin("trace", vec!["trace".into(), "-p".into(), "77".into()]);
     let events = READS + 200;
     document.phases.push(Phase {
@@ -57,10 +58,10 @@ fn make_run(folder: &Path, killed: bool) {
         index_build: None,
         trace: (!killed).then(|| TraceFacts {
             backend: "tp_btf".into(),
-            seen: events + 3,
+            seen: events + lost,
             written: events,
-            lost: 3,
-            lost_ring_full: 3,
+            lost,
+            lost_ring_full: lost,
             coverage: vec![TraceCoverage {
                 group: "io_uring".into(),
                 covered: false,
@@ -136,13 +137,13 @@ fn report(bench: &Bench, more: &[&str]) -> String {
 #[test]
 fn a_trace_is_shown_again_and_nothing_lost_is_silent() {
     let bench = Bench::new();
-    make_run(&bench.path("run"), false);
+    make_run(&bench.path("run"), false, 30);
     let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
     assert_valid("trace", &json);
     let summary = &json["summary"];
     assert_eq!(
         (&summary["seen"], &summary["written"], &summary["lost"]),
-        (&603.into(), &600.into(), &3.into())
+        (&630.into(), &600.into(), &30.into())
     );
     let file = &summary["files"][0];
     assert_eq!(file["path"], "/data/scan.wt");
@@ -173,7 +174,7 @@ fn a_trace_is_shown_again_and_nothing_lost_is_silent() {
 
     let text = report(&bench, &[]);
     let first = text.split("\n\n").next().unwrap().replace('\n', " ");
-    assert!(first.contains("Events were lost: 3 of 603"), "{text}");
+    assert!(first.contains("Events were lost: 30 of 630"), "{text}");
     assert!(
         text.contains("scan.wt") && text.contains("sequential"),
         "{text}"
@@ -183,13 +184,67 @@ fn a_trace_is_shown_again_and_nothing_lost_is_silent() {
         "{text}"
     );
     let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
-    assert!(page.contains("Events were lost: 3 of 603") && !page.contains('\u{1b}'));
+    assert!(page.contains("Events were lost: 30 of 630") && !page.contains('\u{1b}'));
+}
+
+#[test]
+fn a_loss_too_small_to_matter_is_a_limitation_and_no_alarm() {
+    let bench = Bench::new();
+    make_run(&bench.path("run"), false, 3);
+    let text = report(&bench, &[]);
+    let first = text.split("\n\n").next().unwrap().replace('\n', " ");
+    assert!(
+        first.starts_with("Complete run")
+            && first.contains("3 lost")
+            && !first.contains("were lost"),
+        "{text}"
+    );
+    let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    let limitations = page.split_once("id=\"limitations\"").unwrap().1;
+    assert!(limitations.contains("3 of 603"), "{limitations}");
+}
+
+/// Records of earlier versions ended at 4.29 s and said so in a flag.
+#[test]
+fn a_latency_that_an_earlier_version_cut_off_is_a_lower_bound() {
+    let bench = Bench::new();
+    make_run(&bench.path("run"), false, 0);
+    let (directory, _) = RunDirectory::open(&bench.path("run")).unwrap();
+    let mut events = Vec::new();
+    directory
+        .for_each_event(|event| events.push(*event))
+        .unwrap();
+    let files = directory.files().unwrap();
+    drop(directory);
+    let slow = events.iter_mut().find(|e| e.op == IoOp::Fdatasync).unwrap();
+    slow.latency_ns = u64::from(u32::MAX);
+    slow.flags.0 |= IoFlags::LATENCY_SATURATED;
+    std::fs::rename(bench.path("run"), bench.path("template")).unwrap();
+    let document = std::fs::read_to_string(bench.path("template/run.json")).unwrap();
+    let directory = RunDirectory::create(
+        &bench.path("run"),
+        &serde_json::from_str(&document).unwrap(),
+    )
+    .unwrap();
+    let mut writer = directory.io_writer().unwrap();
+    files.iter().for_each(|file| writer.file(file).unwrap());
+    events.iter().for_each(|event| writer.event(event).unwrap());
+    writer.flush().unwrap();
+    drop(writer);
+    directory.finish_records().unwrap();
+    drop(directory);
+    let text = report(&bench, &[]);
+    let page = std::fs::read_to_string(bench.path("run/report.html")).unwrap();
+    assert!(page.contains("at least 4.29 s"), "{text}");
+    let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
+    assert_valid("trace", &json);
+    assert_eq!(json["summary"]["latencies_cut_off"], 1);
 }
 
 #[test]
 fn a_killed_trace_is_shown_and_says_so() {
     let bench = Bench::new();
-    make_run(&bench.path("run"), true);
+    make_run(&bench.path("run"), true, 0);
     let json: Value = serde_json::from_str(&report(&bench, &["--json"])).unwrap();
     assert_valid("trace", &json);
     let summary = &json["summary"];

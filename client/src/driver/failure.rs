@@ -3,7 +3,8 @@
 use std::io;
 
 use mongodb::error::{Error, ErrorKind, InsertManyError, WriteFailure};
-use seekscope_server::{redact_text, redact_uri};
+use seekscope_server::driver_error::{plain, without_labels};
+use seekscope_server::{NoServer, NoServerKind, Sightings, redact_text, redact_uri};
 
 use crate::server_codes::kind_of_server_error;
 use crate::{Failure, FailureKind};
@@ -13,6 +14,7 @@ use crate::{Failure, FailureKind};
 pub(super) struct Failures {
     uri: String,
     shown_uri: String,
+    sightings: Sightings,
 }
 
 impl Failures {
@@ -20,7 +22,13 @@ impl Failures {
         Self {
             uri: uri.into(),
             shown_uri: redact_uri(uri),
+            sightings: Sightings::default(),
         }
+    }
+
+    /// With what the driver sees of each server, for saying why none can be used.
+    pub(super) fn seeing(self, sightings: Sightings) -> Self {
+        Self { sightings, ..self }
     }
 
     /// `statements`: how many documents or statements the request held.
@@ -30,7 +38,7 @@ impl Failures {
             let kind = kind_of_server_error(code, labels(), message);
             self.server_failure(kind, code, name, message)
         };
-        let plain = |kind, name: &str| Failure::of(kind, name, self.clean(&error.kind.to_string()));
+        let said = |kind, name: &str| Failure::of(kind, name, self.clean(&plain(error)));
         match error.kind.as_ref() {
             ErrorKind::Command(e) => server(e.code, Some(&e.code_name), &e.message),
             ErrorKind::Write(WriteFailure::WriteError(e)) => {
@@ -44,26 +52,25 @@ impl Failures {
             ErrorKind::Authentication { .. } => Failure {
                 message: self.clean(&format!(
                     "{} refused the login: {}; check user, password, authSource and authMechanism",
-                    self.shown_uri, error.kind
+                    self.shown_uri,
+                    plain(error)
                 )),
-                ..plain(FailureKind::Unauthorised, "AuthenticationFailed")
+                ..said(FailureKind::Unauthorised, "AuthenticationFailed")
             },
-            ErrorKind::ServerSelection { message, .. } => self.no_server(message),
-            ErrorKind::DnsResolve { .. } => plain(FailureKind::Connection, "DnsResolve"),
+            ErrorKind::ServerSelection { .. } => self.no_server(),
+            ErrorKind::DnsResolve { .. } => said(FailureKind::Connection, "DnsResolve"),
             ErrorKind::ConnectionPoolCleared { .. } => {
-                plain(FailureKind::Connection, "ConnectionPoolCleared")
+                said(FailureKind::Connection, "ConnectionPoolCleared")
             }
-            ErrorKind::InvalidTlsConfig { .. } => {
-                plain(FailureKind::Connection, "InvalidTlsConfig")
-            }
+            ErrorKind::InvalidTlsConfig { .. } => said(FailureKind::Connection, "InvalidTlsConfig"),
             ErrorKind::InvalidResponse { .. } | ErrorKind::Bson(_) => {
-                plain(FailureKind::Malformed, "InvalidResponse")
+                said(FailureKind::Malformed, "InvalidResponse")
             }
             ErrorKind::InvalidArgument { .. }
             | ErrorKind::SessionsNotSupported
             | ErrorKind::IncompatibleServer { .. }
-            | ErrorKind::Transaction { .. } => plain(FailureKind::Unsupported, "Unsupported"),
-            _ => plain(FailureKind::Client, "DriverError"),
+            | ErrorKind::Transaction { .. } => said(FailureKind::Unsupported, "Unsupported"),
+            _ => said(FailureKind::Client, "DriverError"),
         }
     }
 
@@ -109,8 +116,8 @@ impl Failures {
         match error.kind.as_ref() {
             ErrorKind::DnsResolve { .. } | ErrorKind::InvalidTlsConfig { .. } => self.of(error, 0),
             ErrorKind::Io(e) => self.of_io(e),
-            other => {
-                let text = format!("connection string {}: {other}", self.shown_uri);
+            _ => {
+                let text = format!("connection string {}: {}", self.shown_uri, plain(error));
                 Failure::of(FailureKind::Unsupported, "BadUri", self.clean(&text))
             }
         }
@@ -165,23 +172,19 @@ impl Failures {
         Failure::of(kind, &name, self.clean(&text))
     }
 
-    /// No member answered, or none of those that did will do; `message` says what is known of each.
-    fn no_server(&self, message: &str) -> Failure {
+    /// No member answered, or none of those that did will do.
+    fn no_server(&self) -> Failure {
         let uri = &self.shown_uri;
-        let (kind, name, text) = if message.contains("ReplicaSetNoPrimary") {
-            let text = format!(
-                "{uri} has no primary that we can see: {message}; is replicaSet the right name, and \
-                 does the set have a majority?"
-            );
-            (FailureKind::NotPrimary, "NoPrimary", text)
-        } else {
-            let text = format!(
-                "no server answers at {uri}: {message}; is it running, and are host, port and TLS \
-                 options right?"
-            );
-            (FailureKind::Connection, "ServerSelection", text)
+        let NoServer { kind, why } = self.sightings.why_none();
+        let remedy = kind.remedy();
+        let (class, name) = match kind {
+            NoServerKind::NoPrimary => (FailureKind::NotPrimary, "NoPrimary"),
+            NoServerKind::TooOld => (FailureKind::Unsupported, "ServerTooOld"),
+            NoServerKind::TlsFile => (FailureKind::Unsupported, "InvalidTlsConfig"),
+            _ => (FailureKind::Connection, "ServerSelection"),
         };
-        Failure::of(kind, name, self.clean(&text))
+        let text = format!("cannot connect to {uri}: {why}; {remedy}");
+        Failure::of(class, name, self.clean(&text))
     }
 
     fn clean(&self, text: &str) -> String {
@@ -189,32 +192,9 @@ impl Failures {
     }
 }
 
-/// The driver describes each member's error with labels and the like that mean something to drivers.
-fn without_labels(text: &str) -> String {
-    const END: &str = "server response: None";
-    let mut kept = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once(", labels: {") {
-        kept.push_str(before);
-        rest = after.split_once(END).map_or(after, |(_, after)| after);
-    }
-    kept + rest
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_means_something_to_drivers_alone_is_left_out() {
-        let text = "Servers: [ { Address: a, Error: Kind: I/O error: end of file, labels: {\"Retry\", \"B\"}, \
-                    source: None, server response: None }, { Address: b, Error: x, labels: {}, source: None, \
-                    server response: None } ]";
-        let expected = "Servers: [ { Address: a, Error: Kind: I/O error: end of file }, \
-                        { Address: b, Error: x } ]";
-        assert_eq!(without_labels(text), expected);
-        assert_eq!(without_labels("no, labels: {cut"), "nocut");
-    }
 
     #[test]
     fn kinds_of_broken_connections() {

@@ -30,7 +30,7 @@ use mongodb::event::EventHandler;
 use mongodb::event::cmap::CmapEvent;
 use mongodb::options::ClientOptions;
 use seekscope_run::ClientKind;
-use seekscope_server::redact_uri;
+use seekscope_server::{Sightings, redact_uri};
 
 use crate::{AsyncClient, AsyncClientFactory, BoxFuture, Failure, FailureKind};
 use failure::Failures;
@@ -70,11 +70,12 @@ impl DriverTarget {
     }
 
     async fn senders(&self, count: usize) -> Result<Vec<Box<dyn AsyncClient>>, Failure> {
-        let failures = Arc::new(Failures::new(&self.uri));
+        let failures = Failures::new(&self.uri);
         let mut options = ClientOptions::parse(&self.uri)
             .await
             .map_err(|error| failures.bad_uri(&error))?;
         let ready = size_pool(&mut options, count);
+        let failures = Arc::new(failures.seeing(Sightings::watch(&mut options)));
         let client = Client::with_options(options).map_err(|error| failures.bad_uri(&error))?;
         client
             .database(&self.database)

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bson::Document;
 use mongodb::options::{Acknowledgment, ConnectionString, HostInfo, ReadPreference, ServerAddress};
+use seekscope_server::driver_error::plain;
 use seekscope_server::redact_text;
 
 /// As drivers do by default.
@@ -71,7 +72,7 @@ impl RawTarget {
     pub fn parse(uri: &str, database: &str) -> Result<Self, String> {
         check_options(uri)?;
         let parsed = ConnectionString::parse(uri)
-            .map_err(|error| format!("is not valid: {}", redact_text(&error.to_string(), uri)))?;
+            .map_err(|error| format!("is not valid: {}", redact_text(&plain(&error), uri)))?;
         let HostInfo::HostIdentifiers(hosts) = parsed.host_info else {
             return Err("names its servers by DNS (mongodb+srv)".into());
         };

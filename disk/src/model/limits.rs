@@ -1,12 +1,14 @@
 //! What a depth table says about a device's limits: the depth worth using, and caps that have been
 //! put on it.
 
+use std::collections::BTreeMap;
+
 use seekscope_run::{DepthPoint, TokenBucket};
 
 /// Share of the best IOPS that counts as reached.
 const KNEE_SHARE: f64 = 0.9;
 
-/// Best rates of different block sizes that agree to this share are one limit.
+/// Rates of different block sizes that agree to this share are one limit.
 const PLATEAU_TOLERANCE: f64 = 0.05;
 
 /// Block sizes must differ by this factor, or agreement proves nothing.
@@ -25,24 +27,45 @@ pub fn knee(points: &[DepthPoint]) -> Option<u32> {
 
 /// A cap on requests per second: however large the blocks, no more requests get through.
 pub(crate) fn iops_limit(points: &[DepthPoint]) -> Option<TokenBucket> {
-    plateau(&best_rates(points, |p| p.iops))
+    plateau(&reached_rates(points, |p| p.iops))
 }
 
 /// A cap on bytes per second: however many requests, no more bytes get through.
 pub(crate) fn bytes_limit(points: &[DepthPoint]) -> Option<TokenBucket> {
-    plateau(&best_rates(points, |p| p.iops * p.block_bytes as f64))
+    plateau(&reached_rates(points, |p| p.iops * p.block_bytes as f64))
 }
 
-/// Block size and best rate, by block size.
-fn best_rates(points: &[DepthPoint], rate: impl Fn(&DepthPoint) -> f64) -> Vec<(u64, f64)> {
-    let mut best: Vec<(u64, f64)> = points.iter().map(|p| (p.block_bytes, rate(p))).collect();
-    // The best of each size first, so that it is the one kept.
-    best.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
-    best.dedup_by_key(|p| p.0);
-    best
+/// Block size and the rate that it reaches, by block size.
+fn reached_rates(points: &[DepthPoint], rate: impl Fn(&DepthPoint) -> f64) -> Vec<(u64, f64)> {
+    let mut rates: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for point in points {
+        rates
+            .entry(point.block_bytes)
+            .or_default()
+            .push(rate(point));
+    }
+    let reached = rates.into_iter();
+    reached
+        .map(|(size, rates)| (size, reached_rate(rates)))
+        .collect()
 }
 
-/// All sizes reach the same best rate. No burst: one that was seen would have spoiled the plateau.
+/// The rate at which most depths stop, else the best. A step of half a second that begins with credit saved
+/// up, or in which one slice of a throttle's time more than usual falls, shows up to half as much again as
+/// the limit lets through.
+fn reached_rate(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    let best = rates.last().copied().unwrap_or(0.0);
+    let middle = rates.get(rates.len() / 2).copied().unwrap_or(0.0);
+    let near = |rate: &&f64| (**rate - middle).abs() <= PLATEAU_TOLERANCE * middle;
+    if rates.iter().filter(near).count() * 2 >= rates.len() {
+        middle
+    } else {
+        best
+    }
+}
+
+/// All sizes reach the same rate. No burst: how much credit had been saved up is not known.
 fn plateau(best: &[(u64, f64)]) -> Option<TokenBucket> {
     let (smallest, largest) = (best.first()?.0, best.last()?.0);
     let lowest = best.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
@@ -96,6 +119,71 @@ mod tests {
         let bytes = points(&[(4096, 1, 500.0), (4096, 32, 8000.0), (32_768, 32, 1000.0)]);
         assert_eq!(bytes_limit(&bytes).unwrap().per_s, 32_768_000.0);
         assert_eq!(iops_limit(&bytes), None);
+    }
+
+    /// Two surveys of a disk held to 150 requests a second, in short steps on a busy host.
+    #[test]
+    fn credit_and_uneven_slices_do_not_hide_a_throttle() {
+        let depths = [1, 2, 4, 8, 16, 32, 64, 128];
+        let table = |rows: [(u64, [f64; 8]); 3]| {
+            let rows = rows.into_iter().flat_map(|(block, rates)| {
+                depths
+                    .into_iter()
+                    .zip(rates)
+                    .map(move |(depth, rate)| (block, depth, rate))
+            });
+            points(&rows.collect::<Vec<_>>())
+        };
+        let first = table([
+            (
+                4096,
+                [150.0, 150.0, 150.0, 150.0, 188.0, 150.0, 150.0, 150.0],
+            ),
+            (
+                16_384,
+                [150.0, 150.0, 150.0, 112.0, 150.0, 220.0, 150.0, 150.0],
+            ),
+            (
+                32_768,
+                [150.0, 150.0, 205.0, 168.0, 150.0, 150.0, 150.0, 150.0],
+            ),
+        ]);
+        let second = table([
+            (
+                4096,
+                [150.0, 150.0, 150.0, 150.0, 150.0, 150.0, 129.0, 69.0],
+            ),
+            (
+                16_384,
+                [150.0, 150.0, 154.0, 150.0, 150.0, 150.0, 150.0, 150.0],
+            ),
+            (
+                32_768,
+                [150.0, 150.0, 150.0, 150.0, 150.0, 129.0, 150.0, 150.0],
+            ),
+        ]);
+        for survey in [first, second] {
+            assert_eq!(iops_limit(&survey).unwrap().per_s, 150.0);
+            assert_eq!(bytes_limit(&survey), None);
+        }
+    }
+
+    /// Every size takes as long as the others, so that rates agree while they rise with the depth: the
+    /// limit, if it is one, is where they end.
+    #[test]
+    fn rates_that_still_rise_are_no_plateau() {
+        let rising = |block| {
+            [
+                (1, 1000.0),
+                (2, 2000.0),
+                (4, 4000.0),
+                (8, 8000.0),
+                (16, 9000.0),
+            ]
+            .map(|(depth, rate)| (block, depth, rate))
+        };
+        let table = points(&[rising(4096), rising(32_768)].concat());
+        assert_eq!(iops_limit(&table).unwrap().per_s, 9000.0);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod access;
 mod classes;
 mod device;
 mod fit;
+mod idle_memory;
 mod limits;
 mod page_cache;
 mod pieces;

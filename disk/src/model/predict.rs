@@ -17,6 +17,7 @@ use serde::Serialize;
 use super::access::{Access, Operation};
 use super::classes::{ClassCost, Classes};
 use super::device::Device;
+use super::idle_memory::{in_between, windows_bytes};
 use super::page_cache::{PAGE_BYTES, PageCache};
 use super::pieces::{Piece, place};
 use super::read_ahead::{Limits, Mark, ReadAhead, Window};
@@ -34,6 +35,9 @@ pub struct PredictOptions {
     /// The pieces in which files lie on the device, ascending by file offset. A file that is not
     /// here lies in one piece.
     pub pieces: HashMap<u32, Vec<Piece>>,
+    /// The host pages out memory that is idle (`seekscope_run::HostFacts::pages_out_idle_memory`): what was
+    /// read ahead may be gone before it is wanted.
+    pub idle_is_paged_out: bool,
 }
 
 impl PredictOptions {
@@ -44,6 +48,7 @@ impl PredictOptions {
             file_bytes: HashMap::new(),
             cached: Vec::new(),
             pieces: HashMap::new(),
+            idle_is_paged_out: false,
         }
     }
 }
@@ -53,6 +58,10 @@ impl PredictOptions {
 pub struct Prediction {
     /// From the beginning to the last completion, think times included.
     pub elapsed_ns: u64,
+    /// The same if all that was read ahead stays in memory until it is wanted, and if nothing does. They
+    /// differ where the host pages out what is idle; `elapsed_ns` is then in the middle.
+    pub elapsed_low_ns: u64,
+    pub elapsed_high_ns: u64,
     /// Sent to the device, read-ahead included.
     pub device_requests: u64,
     pub device_bytes: u64,
@@ -68,9 +77,20 @@ pub struct Prediction {
 /// file. What a long access takes to simulate grows with its length, so make none longer than
 /// [`CALL_BYTES_MAX`](super::CALL_BYTES_MAX).
 pub fn predict(model: &DeviceModel, accesses: &[Access], options: &PredictOptions) -> Prediction {
-    let mut simulation = Simulation::new(model, accesses, options);
-    simulation.run();
-    simulation.finish()
+    let simulated = |options: &PredictOptions| {
+        let mut simulation = Simulation::new(model, accesses, options);
+        simulation.run();
+        simulation.finish()
+    };
+    let kept = simulated(options);
+    if !options.idle_is_paged_out {
+        return kept;
+    }
+    let lost = simulated(&PredictOptions {
+        cache_bytes: options.cache_bytes.min(windows_bytes(model, accesses)),
+        ..options.clone()
+    });
+    in_between(kept, &lost)
 }
 
 /// A read under way: what is still to be delivered.
@@ -389,7 +409,8 @@ impl<'a> Simulation<'a> {
     /// Sends requests for pages of a file: one at least for each piece of it.
     fn send(&mut self, file: u32, pages: Range<u64>, now_ns: u64) {
         let pieces = self.pieces.get(&file).map_or(&[][..], Vec::as_slice);
-        let mut left = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
+        let byte = |page: u64| page.saturating_mul(PAGE_BYTES);
+        let mut left = byte(pages.start)..byte(pages.end);
         while !left.is_empty() {
             let placed = place(file, pieces, &left);
             let length = placed.end - left.start;
@@ -458,6 +479,8 @@ impl<'a> Simulation<'a> {
         }
         Prediction {
             elapsed_ns: self.elapsed_ns,
+            elapsed_low_ns: self.elapsed_ns,
+            elapsed_high_ns: self.elapsed_ns,
             device_requests: self.device.requests,
             device_bytes: self.device.bytes,
             cached_bytes: self.cached_bytes,

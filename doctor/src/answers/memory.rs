@@ -196,6 +196,18 @@ pub(crate) fn saved_of_disk(evidence: &Evidence<'_>, saved_s_per_hour: f64) -> f
     reads.of_disk_s(saved_s_per_hour * hours) / hours
 }
 
+/// Waiting for reads that the disk has no part in, s per hour: page-cache hits, checksums, decompression. 0
+/// where reads cannot be told apart, and all of them count as waiting for the disk.
+pub(crate) fn waiting_beside_disk_s_per_hour(evidence: &Evidence<'_>) -> f64 {
+    let followed = |trace: &&TraceAnalysis| trace.reuse.references >= REFERENCES_MIN;
+    let (Some(trace), Some(seconds)) = (evidence.trace.filter(followed), evidence.traced_s())
+    else {
+        return 0.0;
+    };
+    let reads = Reads::of(evidence, trace, seconds);
+    (reads.hits_s + reads.beside_s) / seconds * 3600.0
+}
+
 /// Of the server: what it was started with, else what it says now.
 fn cache_bytes(evidence: &Evidence<'_>) -> Option<u64> {
     let target = evidence.examined().and_then(|m| m.target.cache_bytes);

@@ -10,6 +10,7 @@ mod host;
 mod members;
 mod memory;
 mod space;
+mod work;
 
 pub(crate) use checkpoints::{
     CACHE_BYTES_MAX, DIRTY_BYTES, extra_in_checkpoints, sides_of_checkpoints, split_by_checkpoints,
@@ -21,27 +22,33 @@ pub use device_users::DeviceUser;
 pub use durations::JobDuration;
 pub use host::HostAnswer;
 pub(crate) use host::{
-    Tickets, cache_is_too_large, largest_cache, memory_for_cache, memory_limit, mongod_version,
-    tickets_of,
+    GroupMemory, Tickets, cache_is_too_large, group_memory, memory_for_cache, memory_limit,
+    mongod_version, room_for_cache, tickets_of,
 };
 pub use members::{MemberAnswer, MemberDifference};
-pub(crate) use memory::saved_of_disk;
 pub use memory::{MemoryAnswer, MemoryPoint};
+pub(crate) use memory::{saved_of_disk, waiting_beside_disk_s_per_hour};
 pub use space::SpaceAnswer;
 pub(crate) use space::name_of;
+pub use work::WorkAnswer;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
+use crate::claims::Waited;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answers {
+    /// What was waited altogether; what findings claim to save is shared out of it.
+    pub waited: Waited,
     /// 1. Who uses the device, the most time first.
     pub device_users: Vec<DeviceUser>,
     /// … and what share of what it can do that is.
     pub device_load: Option<DeviceLoad>,
+    /// … and how much the server was asked to do meanwhile.
+    pub work: Option<WorkAnswer>,
     /// 2. What checkpoints cost, and what would bound them.
     pub checkpoints: Option<CheckpointAnswer>,
     /// 3. How long scans, index builds and resyncs take, now and in order.
@@ -63,8 +70,10 @@ impl Answers {
     pub fn of(evidence: &Evidence<'_>) -> Self {
         let members = members::members(evidence);
         Self {
+            waited: Waited::of(evidence),
             device_users: device_users::device_users(evidence),
             device_load: device_load::device_load(evidence),
+            work: work::work(evidence),
             checkpoints: checkpoints::checkpoints(evidence),
             durations: durations::durations(evidence),
             space: space::space(evidence),

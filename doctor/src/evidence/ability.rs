@@ -35,6 +35,11 @@ pub(crate) fn latency_ns(model: &DeviceModel, bytes: f64, depth: f64) -> Option<
     (slowest_ns.is_finite() && slowest_ns > 0.0).then_some(slowest_ns)
 }
 
+/// How many times as long one of `depth` requests of `bytes` takes as alone.
+pub(crate) fn stretch_at(model: &DeviceModel, bytes: f64, depth: f64) -> f64 {
+    stretch(&table(model, bytes), depth.max(1.0))
+}
+
 /// The most requests of `bytes` per second that the disk serves, at the depth from which more gain little.
 pub(crate) fn requests_per_s(model: &DeviceModel, bytes: f64) -> Option<f64> {
     let deepest = table(model, bytes).last().map_or(1, |p| p.depth);

@@ -96,6 +96,13 @@ impl Series {
             .collect()
     }
 
+    /// The value of the sample that was taken at exactly this time; counters of one source are sampled
+    /// together.
+    pub fn at(&self, t_ns: u64) -> Option<f64> {
+        let at = self.points.binary_search_by_key(&t_ns, |(t_ns, _)| *t_ns);
+        at.ok().map(|at| self.points[at].1)
+    }
+
     pub fn first(&self) -> Option<f64> {
         self.points.first().map(|(_, value)| *value)
     }

@@ -2,6 +2,8 @@
 
 pub(crate) mod ability;
 mod counters;
+pub(crate) mod cpu;
+pub(crate) mod held_back;
 pub(crate) mod read_ahead;
 pub(crate) mod waiting;
 
@@ -9,8 +11,8 @@ pub use counters::{Counters, Series};
 
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{
-    DeviceFacts, DeviceModel, ExaminationRecord, HostSettings, LayoutFile, MemberRecord,
-    RunDocument,
+    DeviceFacts, DeviceModel, DiskAbility, ExaminationRecord, HostSettings, LayoutFile,
+    MemberRecord, RunDocument,
 };
 
 /// The source of the examined server's own counters.
@@ -45,10 +47,34 @@ impl<'a> Evidence<'a> {
         self.examination()?.host.as_ref()
     }
 
-    /// What the disk can do, and whether that was measured.
+    /// What the disk does for the server ([`crate::disk_opinion`]), and whether that was measured.
     pub fn model(&self) -> Option<(&'a DeviceModel, bool)> {
-        let disk = self.examination()?.disk.as_ref()?;
+        let disk = self.ability()?;
         Some((&disk.model, disk.measured))
+    }
+
+    /// [`Self::model`] with what it rests on.
+    pub fn ability(&self) -> Option<&'a DiskAbility> {
+        let examination = self.examination()?;
+        let opinion = examination.disk_opinion.as_ref();
+        opinion.or(examination.disk.as_ref())
+    }
+
+    /// What such a disk should do, without the limits that hold for the server: measured, else typical.
+    pub fn expected(&self) -> Option<&'a DiskAbility> {
+        self.examination()?.disk.as_ref()
+    }
+
+    /// [`Self::model`] without what the server's control group grants: what all processes together may have
+    /// of the disk, and what a request takes that nothing holds back before it.
+    pub(crate) fn disk_beyond_limits(&self) -> Option<DeviceModel> {
+        let (model, measured) = self.model()?;
+        let found = self.expected().filter(|_| measured);
+        Some(DeviceModel {
+            iops_bucket: found.and_then(|disk| disk.model.iops_bucket),
+            bytes_bucket: found.and_then(|disk| disk.model.bytes_bucket),
+            ..model.clone()
+        })
     }
 
     pub fn device(&self) -> Option<&'a DeviceFacts> {

@@ -7,14 +7,18 @@ pub(crate) const RANDOM_KIB: u64 = 16;
 /// Of streams: enough that a request's fixed time is small beside its bytes' on all but the fastest disks.
 pub(crate) const STREAM_KIB: u64 = 1024;
 
-/// Bytes of a file that the disk read and nobody asked for: by the disk's requests where they were
-/// recorded, else what misses had read beyond what they asked for. Of a file that is read in order the
-/// latter means nothing: a stream asks for what was read ahead a moment later.
+/// Bytes of a file that the server had the disk read and did not ask for: what its misses had read beyond
+/// what they asked for, at most. Of a file that is read in order that would mean nothing, for a stream asks
+/// for what was read ahead a moment later; there the disk's requests tell, where they were recorded.
+///
+/// Those requests alone would not do: others read files of their own on the same disk, and may read the
+/// server's, as backups do.
 pub(crate) fn unwanted_bytes(file: &FileTrace) -> u64 {
-    if file.device.reads.calls > 0 {
-        return file.device.never_asked_bytes;
-    }
     let source = &file.read_bytes_by_source;
     let asked = source.miss_bytes + source.waited_bytes + source.direct_bytes;
-    source.device_read_bytes.saturating_sub(asked)
+    let beyond = source.device_read_bytes.saturating_sub(asked);
+    match file.device.reads.calls {
+        0 => beyond,
+        _ => beyond.min(file.device.never_asked_bytes),
+    }
 }

@@ -1,6 +1,7 @@
 //! How long the server's threads waited for reads, and counters by any of their names.
 
 use seekscope_pattern::{FileTrace, LatencyByOutcome};
+use seekscope_run::MemberState;
 
 use super::{Evidence, Series};
 
@@ -16,10 +17,33 @@ pub(crate) struct ReadWaiting {
     pub(crate) source: &'static str,
 }
 
+/// Syncs of the journal.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct SyncWaiting {
+    pub(crate) count: f64,
+    /// All of them together, s per s.
+    pub(crate) s_per_s: f64,
+}
+
 /// Time that threads waited for pages to be read, µs, and pages.
 pub(crate) const READ_TIME: &str =
     "wiredTiger.cache.application threads page read from disk to cache time (usecs)";
 const READ_COUNT: &str = "wiredTiger.cache.application threads page read from disk to cache count";
+
+/// µs that application threads spent evicting; before and since WiredTiger 11.3.
+pub(crate) const EVICTING_US: [&str; 2] = [
+    "wiredTiger.thread-yield.application thread time evicting (usecs)",
+    "wiredTiger.cache.application thread time evicting (usecs)",
+];
+/// µs that operations waited for room in the cache, their own evicting included
+/// (`__wt_cache_eviction_worker`).
+pub(crate) const CACHE_ROOM_US: [&str; 2] = [
+    "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
+    "wiredTiger.cache.application thread time waiting for cache (usecs)",
+];
+/// Syncs of the journal, and the time that they took, µs.
+pub(crate) const SYNCS: &str = "wiredTiger.log.log sync operations";
+pub(crate) const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
 
 /// Reads of this file that waited for the device: how many, and how long altogether, ns.
 pub(crate) fn waited(file: &FileTrace) -> (u64, f64) {
@@ -63,6 +87,44 @@ impl<'a> Evidence<'a> {
     /// From the trace, else from the server's counters; `None` without either.
     pub(crate) fn read_waiting(&self) -> Option<ReadWaiting> {
         self.traced_waiting().or_else(|| self.counted_waiting())
+    }
+
+    /// Syncs of the journal in the trace; `None` without any.
+    pub(crate) fn traced_syncs(&self) -> Option<SyncWaiting> {
+        let seconds = self.traced_s()?;
+        let found = self.device_use?;
+        let sides = [found.journal_during_ns, found.journal_otherwise_ns];
+        let (calls, ns) = sides.iter().fold((0, 0.0), |sum, q| {
+            (sum.0 + q.count, sum.1 + q.count as f64 * q.mean as f64)
+        });
+        (calls > 0).then(|| SyncWaiting {
+            count: calls as f64,
+            s_per_s: ns / 1e9 / seconds,
+        })
+    }
+
+    /// Time that syncs of the journal took, s per hour, as far as anybody can have waited for them: the
+    /// journal's own thread syncs whether or not a write asks for it. From the trace, else from the server.
+    pub(crate) fn sync_waiting_s_per_hour(&self) -> Option<f64> {
+        let traced = self.traced_syncs().map(|syncs| syncs.s_per_s);
+        let s_per_s = traced.or_else(|| Some(self.status_rate(&[SYNC_US])? / 1e6))?;
+        let took = s_per_s * 3600.0;
+        Some(match self.writing_s_per_hour() {
+            Some(most) => took.min(most),
+            None => took,
+        })
+    }
+
+    /// Time that all writes took, s per hour: those that wait for the journal are among them. `None` where
+    /// that is not known, or others wait for this server's journal.
+    pub(crate) fn writing_s_per_hour(&self) -> Option<f64> {
+        let member = self.examined();
+        if member.is_some_and(|member| member.state == MemberState::Secondary) {
+            return None;
+        }
+        let writes = self.status_rate(&["opLatencies.writes.latency"])?;
+        let transactions = self.status_rate(&["opLatencies.transactions.latency"]);
+        Some((writes + transactions.unwrap_or(0.0)) / 1e6 * 3600.0)
     }
 
     fn traced_waiting(&self) -> Option<ReadWaiting> {

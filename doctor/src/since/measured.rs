@@ -1,18 +1,14 @@
 //! What a finding is measured by in both runs.
 //!
-//! Two runs hardly see the same load. What makes each read slower or quicker (order, read-ahead, the
-//! disk) is therefore compared per call, at the load of the earlier run; what changes the number of reads
-//! (an index, a cache) is compared as it is.
+//! Two runs hardly see the same load, so waiting is compared per unit of work (`work.rs`) and stands for
+//! the work of the earlier run. What was measured of the file itself (how a scan would go, free bytes) is
+//! compared as it is.
 
-use seekscope_run::Finding;
+use seekscope_run::{Finding, WorkCompared};
 
-use super::{Examined, was_traced};
+use super::work::{self, Load, in_words};
+use super::{Examined, SAME_WITHIN};
 use crate::answers::{DeviceUser, name_of};
-
-/// Families of findings on what a single call costs.
-const PER_CALL: [&str; 4] = ["layout.", "read-ahead.", "disk.", "scheduler."];
-/// Families on the number of calls: that there are none any more is what was wanted.
-const NUMBER_OF_CALLS: [&str; 3] = ["query.", "cache.", "index."];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
@@ -26,6 +22,16 @@ pub(super) enum Quantity {
     Lag,
     /// s of waiting per hour for the subject.
     Waiting,
+}
+
+/// Both runs, and why nothing can be told where that is so.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Measured {
+    /// In the unit of what was predicted.
+    pub(super) before: Option<f64>,
+    pub(super) after: Option<f64>,
+    pub(super) work: Option<WorkCompared>,
+    pub(super) untold: Option<String>,
 }
 
 impl Quantity {
@@ -43,6 +49,11 @@ impl Quantity {
             "member.lagging" => Self::Lag,
             _ => Self::Waiting,
         }
+    }
+
+    /// Does it depend on how much the server is asked to do?
+    fn is_of_load(self) -> bool {
+        matches!(self, Self::Waiting | Self::Checkpoint)
     }
 
     pub(super) fn measure(self, run: Examined<'_>, subject: &str) -> Option<f64> {
@@ -67,56 +78,104 @@ impl Quantity {
     }
 }
 
-/// Before and after, in the unit of what was predicted.
 pub(super) fn measured(
     finding: &Finding,
     again: Option<&Finding>,
     earlier: Examined<'_>,
     now: Examined<'_>,
-) -> (Option<f64>, Option<f64>) {
+) -> Measured {
     let quantity = Quantity::of(finding);
     let subject = &finding.subject;
     let before = quantity.measure(earlier, subject);
-    match (quantity, before) {
-        (Quantity::Waiting, Some(before)) => {
-            (Some(before), waiting_after(finding, before, earlier, now))
+    if !quantity.is_of_load() {
+        return Measured {
+            before,
+            after: quantity.measure(now, subject),
+            ..Measured::default()
+        };
+    }
+    let (before, after) = match (quantity, before) {
+        (Quantity::Checkpoint, before) => (before, quantity.measure(now, subject)),
+        (_, Some(before)) => {
+            // Nobody waits for what nobody reads any more.
+            let after = quantity.measure(now, subject).unwrap_or(0.0);
+            (Some(before), Some(after))
         }
         // Waiting that is no single file's: what acting on the finding would save, then and now.
-        (Quantity::Waiting, None) => {
+        (_, None) => {
             let after = again.map_or(Some(0.0), |again| again.saves_s_per_hour);
             (finding.saves_s_per_hour, after)
         }
-        _ => (before, quantity.measure(now, subject)),
+    };
+    let work = work::compared(finding, earlier, now);
+    let found = at_like_load(quantity, (before, after), work);
+    if found.untold.is_none() {
+        return found;
+    }
+    // How a file lies says by how much its scans changed, whoever reads it.
+    match by_layout(finding, found.before, earlier, now) {
+        Some((before, after)) => Measured {
+            before: Some(before),
+            after: Some(after),
+            ..Measured::default()
+        },
+        None => found,
     }
 }
 
-fn waiting_after(
+/// Waiting for the work of the earlier run; nothing where the loads cannot be compared.
+fn at_like_load(
+    quantity: Quantity,
+    (before, after): (Option<f64>, Option<f64>),
+    work: Option<WorkCompared>,
+) -> Measured {
+    let Some(work) = work else {
+        let why = "how much work the server did is not known of both runs";
+        return Measured {
+            before,
+            untold: Some(why.into()),
+            ..Measured::default()
+        };
+    };
+    let load = Load::of(&work);
+    let scale = match quantity {
+        Quantity::Waiting => Load::scale(&work),
+        _ => 1.0,
+    };
+    let after = after.map(|after| after * scale);
+    let became_worse = before
+        .zip(after)
+        .is_some_and(|(before, after)| after > before * (1.0 + SAME_WITHIN));
+    let told = load.tells(became_worse);
+    let untold = (!told).then(|| {
+        let way = match load {
+            Load::Lighter => "the server had less to do",
+            _ => "the server had more to do",
+        };
+        format!("{way} ({}); compare runs under like load", in_words(&work))
+    });
+    Measured {
+        before,
+        after: after.filter(|_| told),
+        work: Some(work),
+        untold,
+    }
+}
+
+fn by_layout(
     finding: &Finding,
-    before: f64,
+    before: Option<f64>,
     earlier: Examined<'_>,
     now: Examined<'_>,
-) -> Option<f64> {
-    let subject = &finding.subject;
-    let belongs = |families: &[&str]| families.iter().any(|f| finding.id.starts_with(f));
-    let calls = |run| sum_over_users(run, subject, |user| user.calls_per_s).unwrap_or(0.0);
-    let (calls_before, calls_after) = (calls(earlier), calls(now));
-    if calls_after > 0.0 {
-        let load = if belongs(&PER_CALL) {
-            calls_before / calls_after
-        } else {
-            1.0
-        };
-        return Some(Quantity::Waiting.measure(now, subject)? * load);
-    }
-    if belongs(&NUMBER_OF_CALLS) && was_traced(now) {
-        return Some(0.0);
-    }
-    // Nobody read it this time; how it lies says by how much scans changed.
-    let scan = |run| Quantity::Scan.measure(run, subject).filter(|s| *s > 0.0);
-    belongs(&["layout."]).then(|| Some(before * scan(now)? / scan(earlier)?))?
+) -> Option<(f64, f64)> {
+    let before = before.filter(|_| finding.id.starts_with("layout."))?;
+    let scan = |run| Quantity::Scan.measure(run, &finding.subject);
+    let scan_before = scan(earlier).filter(|s| *s > 0.0)?;
+    Some((before, before * scan(now)? / scan_before))
 }
 
-fn sum_over_users(
+/// `None` where none of them is the subject's.
+pub(super) fn sum_over_users(
     run: Examined<'_>,
     subject: &str,
     value: impl Fn(&DeviceUser) -> f64,

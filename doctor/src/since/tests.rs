@@ -4,6 +4,7 @@ use seekscope_run::{
 
 use super::*;
 use crate::Answers;
+use crate::answers::WorkAnswer;
 
 fn key_order(subject: &str) -> Finding {
     Finding {
@@ -39,6 +40,38 @@ fn run(scan_s: Option<f64>, findings: Vec<Finding>) -> (RunDocument, Diagnosis) 
     });
     let answers = Answers::default();
     (document, Diagnosis { findings, answers })
+}
+
+type Run = (RunDocument, Diagnosis);
+
+/// The same with so many operations per second, all of which write, and pages read.
+fn at_load(
+    (mut document, mut diagnosis): Run,
+    operations_per_s: f64,
+    pages_read_per_s: f64,
+) -> Run {
+    document.phases = vec![crate::testing::observed_phase()];
+    diagnosis.answers.work = Some(WorkAnswer {
+        operations_per_s: Some(operations_per_s),
+        writes_per_s: Some(operations_per_s),
+        pages_read_per_s: Some(pages_read_per_s),
+        read_calls_per_s: None,
+    });
+    (document, diagnosis)
+}
+
+fn waiting(id: &str, saves: f64) -> Finding {
+    Finding {
+        id: id.into(),
+        saves_s_per_hour: Some(saves),
+        gain: Some(Gain {
+            value: 50.0,
+            low: 40.0,
+            high: 60.0,
+            unit: "s of waiting per hour".into(),
+        }),
+        ..Finding::default()
+    }
 }
 
 fn changes(
@@ -102,28 +135,120 @@ fn noise_is_no_change() {
     assert!(found[0].verdict.starts_with("nothing changed"));
 }
 
+/// As it was certified of a server that did nothing: "gone: as predicted".
+#[test]
+fn an_idle_server_proves_nothing() {
+    for id in [
+        "disk.limited",
+        "cache.too-small",
+        "journal.slow-sync",
+        "tickets.exhausted",
+    ] {
+        let before = at_load(run(None, vec![waiting(id, 55.0)]), 500.0, 148.0);
+        let found = changes(&before, &at_load(run(None, Vec::new()), 0.0, 0.0));
+        assert_eq!(
+            (found[0].change.as_str(), found[0].after),
+            ("unknown", None)
+        );
+        let verdict = &found[0].verdict;
+        assert!(
+            verdict.starts_with("cannot be told: the server had less to do"),
+            "{verdict}"
+        );
+        assert!(verdict.contains(" per second then, 0 now"), "{verdict}");
+        let mut unknown = at_load(run(None, Vec::new()), 500.0, 148.0);
+        unknown.1.answers.work = None;
+        let untold = changes(&before, &unknown);
+        assert_eq!(untold[0].change, "unknown", "its work is not known");
+    }
+    // Checkpoints of a server that writes nothing are short.
+    let long = |median_s: f64| {
+        let mut run = run(None, vec![waiting("checkpoint.long", 55.0)]);
+        run.1.findings[0].gain = None;
+        run.1.answers.checkpoints = Some(crate::answers::CheckpointAnswer {
+            median_s,
+            ..Default::default()
+        });
+        run
+    };
+    let before = at_load(long(19.0), 500.0, 0.0);
+    let idle = changes(&before, &at_load(long(0.1), 2.0, 0.0));
+    assert_eq!(idle[0].change, "unknown");
+    let like = changes(&before, &at_load(long(2.0), 450.0, 0.0));
+    assert_eq!(
+        (like[0].change.as_str(), like[0].after),
+        ("better", Some(2.0))
+    );
+}
+
+#[test]
+fn what_the_load_cannot_explain_is_told() {
+    let limited = |saves| vec![waiting("disk.limited", saves)];
+    let change = |after: Run| {
+        let before = at_load(run(None, limited(55.0)), 500.0, 150.0);
+        changes(&before, &after).remove(0)
+    };
+    let gone_at_ten_times = change(at_load(run(None, Vec::new()), 5000.0, 1500.0));
+    assert_eq!(
+        (gone_at_ten_times.change.as_str(), gone_at_ten_times.after),
+        ("gone", Some(0.0))
+    );
+    assert_eq!(
+        gone_at_ten_times.verdict,
+        "as predicted: saved 55.000 s of waiting per hour, predicted 40.000 to 60.000, for the work of \
+         then (150 reads past the cache per second then, 1500 now)"
+    );
+    let more_at_ten_times = change(at_load(run(None, limited(400.0)), 5000.0, 1500.0));
+    assert_eq!(more_at_ten_times.change, "better", "less per read");
+    let worse_at_ten_times = change(at_load(run(None, limited(9000.0)), 5000.0, 1500.0));
+    assert_eq!(
+        worse_at_ten_times.change, "unknown",
+        "a queue grows with the load"
+    );
+    let worse_at_a_tenth = change(at_load(run(None, limited(55.0)), 50.0, 15.0));
+    assert_eq!(
+        (worse_at_a_tenth.change.as_str(), worse_at_a_tenth.after),
+        ("worse", Some(550.0))
+    );
+    // The cache serves what the disk had to: of the disk that says nothing.
+    let no_reads = change(at_load(run(None, Vec::new()), 500.0, 3.0));
+    assert_eq!(no_reads.change, "unknown");
+}
+
 #[test]
 fn waiting_is_compared_under_like_loads() {
     let scheduler = |saves: f64| Finding {
-        id: "scheduler.unfit".into(),
-        saves_s_per_hour: Some(saves),
         gain: Some(Gain {
-            value: 50.0,
-            low: 40.0,
-            high: 60.0,
             unit: "s per hour".into(),
+            ..waiting("", 0.0).gain.unwrap()
         }),
-        ..Finding::default()
+        ..waiting("scheduler.unfit", saves)
     };
-    let before = run(None, vec![scheduler(55.0)]);
-    let found = changes(&before, &run(None, Vec::new()));
+    let before = at_load(run(None, vec![scheduler(55.0)]), 100.0, 100.0);
+    let found = changes(&before, &at_load(run(None, Vec::new()), 110.0, 90.0));
     assert_eq!((found[0].before, found[0].after), (Some(55.0), Some(0.0)));
     assert!(
         found[0].verdict.starts_with("as predicted"),
         "{}",
         found[0].verdict
     );
+    let idle = changes(&before, &at_load(run(None, Vec::new()), 0.0, 0.0));
+    assert_eq!(idle[0].change, "gone", "a setting is as it is");
+    assert!(idle[0].verdict.starts_with("cannot be told"), "{idle:?}");
+    let old = || Finding {
+        id: "server.old-settings".into(),
+        ..Finding::default()
+    };
+    let before = at_load(run(None, vec![old()]), 100.0, 100.0);
+    let idle = changes(&before, &at_load(run(None, vec![old()]), 0.0, 0.0));
+    assert_eq!(
+        (idle[0].change.as_str(), idle[0].verdict.as_str()),
+        ("same", "nothing was predicted")
+    );
+}
 
+#[test]
+fn waiting_for_a_file_is_compared_by_the_calls_on_it() {
     let user = |calls_per_s: f64| crate::answers::DeviceUser {
         path: "a.wt".into(),
         role: seekscope_run::FileRole::Collection,
@@ -143,12 +268,12 @@ fn waiting_is_compared_under_like_loads() {
     let of = |id: &str| Finding {
         id: id.into(),
         subject: "shop.orders".into(),
-        ..scheduler(55.0)
+        ..waiting(id, 55.0)
     };
     let with_calls = |finding: Finding, scan_s: f64, calls_per_s: Option<f64>| {
         let mut run = run(Some(scan_s), vec![finding]);
         run.1.answers.device_users = calls_per_s.map(user).into_iter().collect();
-        run
+        at_load(run, 100.0, 100.0)
     };
     // The same calls, each as slow: nothing changed, however few they are.
     let before = with_calls(of("layout.key-order-lost"), 30.0, Some(100.0));
@@ -161,7 +286,13 @@ fn waiting_is_compared_under_like_loads() {
         (Some(360.0), Some(360.0))
     );
     assert_eq!(found[0].change, "same");
-    // None: the layout tells.
+    // As many: the calls tell. None: the layout does.
+    let as_many = with_calls(of("layout.key-order-lost"), 3.0, Some(90.0));
+    let found = changes(&before, &as_many);
+    assert_eq!(
+        (found[0].after, found[0].change.as_str()),
+        (Some(360.0), "same")
+    );
     let found = changes(&before, &with_calls(of("layout.key-order-lost"), 3.0, None));
     assert_eq!(
         (found[0].after, found[0].change.as_str()),
@@ -183,7 +314,7 @@ fn waiting_is_compared_under_like_loads() {
         &before,
         &with_calls(of("query.collection-scan"), 30.0, None),
     );
-    assert_eq!(found[0].after, None, "there was no trace");
+    assert_eq!(found[0].after, Some(0.0), "nobody reads it any more");
 }
 
 #[test]

@@ -125,6 +125,7 @@ impl DeviceUseFinder {
         };
         current.started_ns = current.started_ns.min(event.t_ns);
         current.ended_ns = current.ended_ns.max(ended_ns);
+        current.is_cut_off |= event.is_cut_off();
         if event.op.kind() == IoKind::Sync {
             current.syncs = current.syncs.saturating_add(1);
             current.sync_ns = current.sync_ns.saturating_add(event.latency_ns);

@@ -32,6 +32,7 @@ pub struct TraceAnalyser {
     options: AnalysisOptions,
     reorder: Reorder,
     events: u64,
+    latencies_cut_off: u64,
     /// Start of the first event handed out, end of the last.
     span_ns: Option<(u64, u64)>,
     slice_ns: u64,
@@ -55,6 +56,7 @@ impl TraceAnalyser {
             options,
             reorder: Reorder::new(options.reorder_events),
             events: 0,
+            latencies_cut_off: 0,
             span_ns: None,
             slice_ns: options.slice_ns.max(1),
             file_slices: 0,
@@ -73,6 +75,7 @@ impl TraceAnalyser {
     /// The next event, in the order in which a run keeps them: that of completion.
     pub fn push(&mut self, event: &IoEvent) {
         self.events += 1;
+        self.latencies_cut_off += u64::from(event.is_cut_off());
         let due = self.reorder.push(*event);
         self.count(&due);
     }
@@ -90,6 +93,7 @@ impl TraceAnalyser {
             ended_ns,
             events: self.events,
             late_events: self.reorder.late(),
+            latencies_cut_off: self.latencies_cut_off,
             slice_ns: self.slice_ns,
             reads: self.calls.reads.transfers(),
             writes: self.calls.writes.transfers(),

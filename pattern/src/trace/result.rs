@@ -20,6 +20,10 @@ pub struct TraceAnalysis {
     pub events: u64,
     /// Events that came too late to be put in order of their start; analysed where they came.
     pub late_events: u64,
+    /// Events whose latency is a lower bound ([`seekscope_run::IoEvent::is_cut_off`]): of runs of earlier
+    /// versions. Then the longest latencies and sums of latencies are lower bounds, too.
+    #[serde(default)]
+    pub latencies_cut_off: u64,
     /// Length of a slice. Slice i covers `started_ns + i * slice_ns` and the `slice_ns` after it.
     pub slice_ns: u64,
     /// All files together, file layer only.

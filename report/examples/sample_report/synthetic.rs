@@ -203,6 +203,7 @@ fn phase(plan: &PhasePlan, started_ns: u64, ended_ns: u64, events: u64) -> Phase
             cost: TracerCost {
                 program_runs: events * 2,
                 program_ns: events * 600,
+                standing_ns: 0,
                 drain_cpu_ns: events * 90,
                 ns_per_event: 690.0,
                 share_of_server_cpu: 0.0042,

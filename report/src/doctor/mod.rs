@@ -22,6 +22,7 @@ use crate::layout::LeafPass;
 use crate::trace::EventPass;
 
 pub use html::html;
+pub use tables::change_line;
 pub use terminal::first_screen;
 pub use verdict::verdict;
 

@@ -1,8 +1,11 @@
-//! The first screen as plain text: the verdict, at most five findings, what was not measured.
+//! The first screen as plain text: the verdict, what became of an earlier run's findings where that was
+//! asked, at most five findings, what was not measured.
 
+use seekscope_doctor::ranking::is_boilerplate;
 use seekscope_run::units::format_count;
 use seekscope_run::{Finding, Outcome};
 
+use super::tables::change_line;
 use super::{DoctorReportInput, verdict};
 use crate::terminal::visible;
 use crate::text::wrapped;
@@ -12,6 +15,8 @@ use crate::wording;
 const EVIDENCE: usize = 2;
 /// Limitations named; the page has all with their remedies.
 const LIMITATIONS: usize = 6;
+/// Findings of an earlier run that are named; the page has all.
+const CHANGES: usize = 8;
 const INDENT: &str = "   ";
 
 /// Renders it, `width` characters wide; commands keep to one line each, so that they can be copied.
@@ -23,6 +28,7 @@ pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
         paragraphs.push(wrapped(&wording::outcome(document), width, ""));
     }
     paragraphs.push(wrapped(&verdict(input), width, ""));
+    paragraphs.extend(since(input, width));
     let (first, others) = input.findings();
     let numbered = first.iter().enumerate();
     paragraphs.extend(numbered.map(|(index, finding)| describe(finding, index + 1, width)));
@@ -41,6 +47,9 @@ pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
 
 fn describe(finding: &Finding, number: usize, width: u16) -> String {
     let mut lines = vec![hanging(&format!("{number}. {}", finding.title), width)];
+    if is_boilerplate(finding) {
+        return lines.remove(0);
+    }
     let evidence = finding.evidence.iter().take(EVIDENCE);
     lines.extend(evidence.map(|sentence| wrapped(sentence, width, INDENT)));
     let gain = wording::expected(finding).map(|gain| format!("Gain: {gain}."));
@@ -65,6 +74,27 @@ fn hanging(text: &str, width: u16) -> String {
 
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
+}
+
+/// A line for each finding of the earlier run or this one.
+fn since(input: &DoctorReportInput<'_>, width: u16) -> Option<String> {
+    let earlier = input.examination()?.since.as_ref()?;
+    let mut lines = vec![wrapped(
+        &format!("Since the earlier run {}:", earlier.run),
+        width,
+        "",
+    )];
+    let changes = earlier.changes.iter().take(CHANGES);
+    lines.extend(changes.map(|change| hanging(&change_line(change), width)));
+    match earlier.changes.len() {
+        0 => lines.push("Neither run has a finding.".into()),
+        count if count > CHANGES => lines.push(format!(
+            "and {} more, in the report.",
+            format_count((count - CHANGES) as u64)
+        )),
+        _ => {}
+    }
+    Some(lines.join("\n"))
 }
 
 /// One line.

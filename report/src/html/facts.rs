@@ -78,7 +78,8 @@ pub(crate) fn again(document: &RunDocument, data: &Markup, sql: &str) -> Markup 
 }
 
 fn limitation_table(document: &RunDocument) -> Markup {
-    if document.limitations.is_empty() {
+    let limitations = crate::wording::limitations(document);
+    if limitations.is_empty() {
         return html! { p { "None were met." } };
     }
     html! {
@@ -92,7 +93,7 @@ fn limitation_table(document: &RunDocument) -> Markup {
                     }
                 }
                 tbody {
-                    @for limitation in &document.limitations {
+                    @for limitation in &limitations {
                         tr {
                             th.words scope="row" { bdi { (limitation.what) } }
                             td.words { bdi { (limitation.why) } }

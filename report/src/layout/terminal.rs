@@ -75,7 +75,8 @@ fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile, options: TerminalOpt
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(text, "{}", file_name(file));
-    for sentence in sentences::file_headline(file)
+    let disk_measured = input.measurement().is_some_and(|m| m.disk_measured);
+    for sentence in sentences::file_headline(file, disk_measured)
         .into_iter()
         .chain(sentences::about_file(file))
     {

@@ -15,8 +15,8 @@ const SEQUENTIAL_AIM: f64 = 0.95;
 
 /// How the collection lies and what that costs.
 pub fn headline(record: &ReorderMeasurement) -> Option<String> {
-    let file = record.before.as_ref()?.files.first()?;
-    file_headline(file)
+    let before = record.before.as_ref()?;
+    file_headline(before.files.first()?, before.disk_measured)
 }
 
 /// Is it worth it?

@@ -57,8 +57,10 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
             "disk",
             "What the disk was asked for",
             "Calls and requests are different things and are never added up: a call may need no \
-             request, and one request may serve many calls.",
+             request, and one request may serve many calls. Requests for other files than those traced \
+             are counted and not recorded, unless the whole disk was asked for.",
             vec![
+                tables::counted_requests(input),
                 tables::disks(input),
                 tables::queues(input),
                 tables::file_and_disk(input, rows),

@@ -31,14 +31,22 @@ fn loss_and_truncation_come_first() {
     let mut sample = trace(2_000, false);
     let lossy = page(&sample);
     assert!(
-        first_line(&lossy).contains("Events were lost: 12 of "),
+        first_line(&lossy).contains("Events were lost: 60 of "),
         "{}",
         first_line(&lossy)
     );
     assert!(
         sample
             .terminal(100)
-            .starts_with("Finished run, with gaps. Events were lost: 12 of ")
+            .starts_with("Finished run, with gaps. Events were lost: 60 of ")
+    );
+    let facts = sample.document.phases[0].trace.as_mut().unwrap();
+    (facts.lost, facts.seen) = (12, facts.written + 12);
+    let counted = page(&sample);
+    assert!(
+        first_line(&counted).contains("Complete run") && first_line(&counted).contains("12 lost."),
+        "twelve of three thousand change no conclusion: {}",
+        first_line(&counted)
     );
     let facts = sample.document.phases[0].trace.as_mut().unwrap();
     (facts.lost, facts.seen, facts.overwritten) = (0, facts.written + 5, 5);

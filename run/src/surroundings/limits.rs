@@ -17,6 +17,8 @@ pub(super) struct Limits {
     pub(super) io: Vec<IoLimit>,
     pub(super) cpus: Option<f64>,
     pub(super) memory_bytes: Option<u64>,
+    /// The file that sets it.
+    pub(super) memory_file: Option<PathBuf>,
 }
 
 /// Files of version 1 that limit I/O, and keys of version 2's `io.max`.
@@ -51,11 +53,13 @@ impl Limits {
             0 => 1 << 62,
             bytes => bytes,
         };
-        memory.retain(|bytes| *bytes < all_memory);
+        memory.retain(|(bytes, _)| *bytes < all_memory);
+        let tightest = memory.into_iter().min();
         Self {
             io,
             cpus: cpus.into_iter().min_by(f64::total_cmp),
-            memory_bytes: memory.into_iter().min(),
+            memory_bytes: tightest.as_ref().map(|(bytes, _)| *bytes),
+            memory_file: tightest.map(|(_, file)| file),
         }
     }
 }
@@ -143,11 +147,11 @@ impl Group {
 }
 
 /// A file that holds one number, where it does.
-fn numbers(groups: &[Group], file: &str) -> Vec<u64> {
-    let values = groups
-        .iter()
-        .map(|group| read_number(group.folder.join(file)));
-    values.flatten().collect()
+fn numbers(groups: &[Group], file: &str) -> Vec<(u64, PathBuf)> {
+    let files = groups.iter().map(|group| group.folder.join(file));
+    files
+        .filter_map(|file| Some((read_number(&file)?, file)))
+        .collect()
 }
 
 /// Lines of `major:minor key=value …`; the value "max" is no limit.

@@ -8,13 +8,12 @@ use mongodb::bson::{DateTime, Document, doc};
 use seekscope_run::{CollectionFacts, MemberState};
 
 use super::asking::{Asker, NoAnswer};
+use super::listing::{BUCKETS, COLLECTIONS_LISTED_MAX, OWN_DATABASES, Scope, list};
 use super::statistics::{self, Statistics};
 use super::{ExaminationOptions, rights};
 use crate::namespace::Namespace;
 use crate::replies::{at, number};
 
-const DATABASES_MAX: usize = 500;
-const COLLECTIONS_LISTED_MAX: usize = 200_000;
 /// Asked about at the end only, because they turned out to be busy.
 const LATECOMERS_MAX: usize = 5;
 /// Asked about although nobody uses them.
@@ -22,12 +21,6 @@ const IDLE_MAX: usize = 5;
 /// An answer that took longer was dear: some servers read all of a collection to count it. What moved
 /// meanwhile is not worth asking for again.
 const DEAR: Duration = Duration::from_millis(100);
-/// Of so few databases all collections are looked through, in whatever order.
-const FEW_DATABASES: usize = 3;
-/// What the server keeps for itself. The oplog is looked at apart.
-const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
-const BUCKETS: &str = "system.buckets.";
-
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
@@ -41,14 +34,14 @@ pub(super) struct Collections {
 }
 
 /// By namespace; empty where the server does not tell.
-type Top = HashMap<String, Busy>;
+pub(super) type Top = HashMap<String, Busy>;
 
 /// Time that operations on a collection took since the server started, µs.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Busy {
-    reading_us: u64,
-    writing_us: u64,
-    total_us: u64,
+pub(super) struct Busy {
+    pub(super) reading_us: u64,
+    pub(super) writing_us: u64,
+    pub(super) total_us: u64,
 }
 
 impl Collections {
@@ -67,7 +60,7 @@ impl Collections {
         let writes_by_itself = [MemberState::Primary, MemberState::Standalone].contains(&state);
         self.top_tells_all = writes_by_itself && !self.top.is_empty();
         let knows_busy = self.top_tells_all && self.top.keys().any(|n| user_namespace(n).is_some());
-        let all = list(asker, knows_busy).await;
+        let all = list(asker, Scope::Users, !knows_busy).await;
         let idle_max = if self.top_tells_all {
             IDLE_MAX
         } else {
@@ -294,72 +287,6 @@ fn choose(
     chosen
 }
 
-/// All collections of users. Unless it is known which are busy, those of the largest database come first.
-async fn list(asker: &mut Asker, knows_busy: bool) -> Vec<Namespace> {
-    let what = "which collections there are";
-    let names = doc! { "listDatabases": 1, "nameOnly": true };
-    let reply = asker.ask_or_note("admin", names, what).await;
-    let mut found = databases(&reply);
-    // Adding up sizes takes the server long where there are very many collections.
-    if !knows_busy
-        && found.len() > FEW_DATABASES
-        && let Ok(reply) = asker.ask("admin", doc! { "listDatabases": 1 }).await
-    {
-        found = databases(&reply);
-    }
-    let mut all = Vec::new();
-    for database in found.into_iter().take(DATABASES_MAX) {
-        if !asker.has_time() || all.len() >= COLLECTIONS_LISTED_MAX {
-            break;
-        }
-        let command =
-            doc! { "listCollections": 1, "nameOnly": true, "authorizedCollections": true };
-        match asker
-            .ask_for_all(&database, command, COLLECTIONS_LISTED_MAX)
-            .await
-        {
-            Ok(entries) => all.extend(collections(&database, &entries)),
-            Err(error) => asker.note(what, &error, rights::remedy("listCollections")),
-        }
-    }
-    all.truncate(COLLECTIONS_LISTED_MAX);
-    all
-}
-
-fn databases(reply: &Document) -> Vec<String> {
-    let list = reply.get_array("databases").into_iter().flatten();
-    let mut sized: Vec<(u64, &str)> = list
-        .filter_map(|entry| {
-            let entry = entry.as_document()?;
-            let bytes = entry.get("sizeOnDisk").and_then(number).unwrap_or(0);
-            Some((bytes, entry.get_str("name").ok()?))
-        })
-        .filter(|(_, name)| !OWN_DATABASES.contains(name))
-        .collect();
-    sized.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-    sized.into_iter().map(|(_, name)| name.into()).collect()
-}
-
-/// Those that have files of their own: no views, no system collections but the buckets of time series.
-fn collections(database: &str, entries: &[Document]) -> Vec<Namespace> {
-    let named: Vec<(&str, &str)> = entries
-        .iter()
-        .filter_map(|entry| {
-            let kind = entry.get_str("type").unwrap_or("collection");
-            Some((entry.get_str("name").ok()?, kind))
-        })
-        .collect();
-    let names: HashSet<&str> = named.iter().map(|(name, _)| *name).collect();
-    let has_file = |name: &str, kind: &str| match kind {
-        "collection" => !name.starts_with("system.") || name.starts_with(BUCKETS),
-        "timeseries" => !names.contains(format!("{BUCKETS}{name}").as_str()),
-        _ => false,
-    };
-    let with_files = named.iter().filter(|(name, kind)| has_file(name, kind));
-    let namespaces = with_files.filter_map(|(name, _)| Namespace::new(database, name).ok());
-    namespaces.collect()
-}
-
 fn user_namespace(name: &str) -> Option<Namespace> {
     let namespace: Namespace = name.parse().ok()?;
     let collection = namespace.collection();
@@ -370,7 +297,7 @@ fn user_namespace(name: &str) -> Option<Namespace> {
 }
 
 /// Routers have no such command.
-async fn top(asker: &mut Asker) -> Top {
+pub(super) async fn top(asker: &mut Asker) -> Top {
     let what = "how long operations on each collection take";
     let reply = asker.ask_or_note("admin", doc! { "top": 1 }, what).await;
     read_top(&reply)
@@ -397,29 +324,6 @@ mod tests {
 
     fn namespace(text: &str) -> Namespace {
         text.parse().unwrap()
-    }
-
-    #[test]
-    fn lists_of_mongod_4_2() {
-        let reply = doc! { "databases": [
-            { "name": "admin", "sizeOnDisk": 40_960.0 }, { "name": "other", "sizeOnDisk": 40_960.0 },
-            { "name": "local", "sizeOnDisk": 73_728.0 }, { "name": "sdu", "sizeOnDisk": 21_356_544.0 }, 5,
-        ], "totalSize": 21_528_576.0, "ok": 1.0 };
-        assert_eq!(databases(&reply), ["sdu", "other"]);
-        let entry = |name: &str, kind: &str| doc! { "name": name, "type": kind };
-        let entries = [
-            entry("append", "collection"),
-            entry("some", "view"),
-            entry("system.views", "collection"),
-            entry("weather", "timeseries"),
-            entry("system.buckets.weather", "collection"),
-            entry("new", "timeseries"),
-            doc! { "name": "old" },
-            entry(".odd", "collection"),
-        ];
-        let found = collections("sdu", &entries);
-        let names: Vec<&str> = found.iter().map(Namespace::collection).collect();
-        assert_eq!(names, ["append", "system.buckets.weather", "new", "old"]);
     }
 
     /// As mongod 4.2.2 answers `top`.
@@ -507,7 +411,5 @@ mod tests {
         assert!(read_top(&doc! { "totals": 5 }).is_empty());
         let odd = doc! { "totals": { "a.b": { "total": 5, "readLock": { "time": -1 } } } };
         assert_eq!(read_top(&odd)["a.b"], Busy::default());
-        assert!(databases(&doc! { "databases": { "a": 1 } }).is_empty());
-        assert!(collections("a", &[doc! { "name": 5 }, doc! {}]).is_empty());
     }
 }

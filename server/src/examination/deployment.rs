@@ -1,12 +1,14 @@
 //! Who belongs to a server: the members of its replica set, the shards behind a router.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::{Deployment, MemberState};
 
 use super::asking::{Asker, NoAnswer};
 use crate::replies::{at, number};
+use crate::server::{Server, ServerError};
 
 /// A cluster may have more; beyond these members are named and not asked.
 const MEMBERS_MAX: usize = 200;
@@ -106,6 +108,46 @@ impl Hello {
             })
             .collect()
     }
+}
+
+/// Time for asking whether a server is a router, and which shards are behind it.
+const ROUTER_TIME: Duration = Duration::from_secs(5);
+/// As many members are named as can be read.
+const MEMBERS_SHOWN: usize = 12;
+
+/// Refuses a router (mongos): what needs data files, or the disk below them, has to be asked of a member of
+/// a shard, and the error names them. A server that does not say what it is is let pass.
+pub async fn refuse_router(server: &Server) -> Result<(), ServerError> {
+    let mut asker = Asker::new(server, None, ROUTER_TIME);
+    match Hello::ask(&mut asker).await {
+        Ok(hello) if hello.state == MemberState::Router => {}
+        _ => return Ok(()),
+    }
+    let members = shards(&mut asker).await;
+    Err(ServerError::Unsuitable {
+        uri: server.shown_uri(),
+        why: "it is a mongos, which keeps no data".into(),
+        remedy: members_to_name(&members),
+    })
+}
+
+fn members_to_name(members: &[Fellow]) -> String {
+    if members.is_empty() {
+        return "name a member of one of its shards instead (sh.status() in mongosh lists them)"
+            .into();
+    }
+    let shown = members.iter().take(MEMBERS_SHOWN).map(|member| {
+        let shard = member.shard.as_deref().unwrap_or("a shard");
+        format!("{} ({shard})", member.name)
+    });
+    let mut text = format!(
+        "name a member of a shard instead: {}",
+        shown.collect::<Vec<_>>().join(", ")
+    );
+    if members.len() > MEMBERS_SHOWN {
+        text.push_str(&format!(" and {} more", members.len() - MEMBERS_SHOWN));
+    }
+    text
 }
 
 /// The members of all shards, from a router.
@@ -257,6 +299,11 @@ mod tests {
         let fellows = members_of_shards(shards.into_iter());
         assert_eq!(names(&fellows), ["a:1", "b:1", "c:1", "d:1"]);
         assert_eq!(fellows[1].shard.as_deref(), Some("s1"));
+        let text = members_to_name(&fellows[..2]);
+        assert!(text.ends_with("instead: a:1 (s1), b:1 (s1)"), "{text}");
+        let many = vec![fellows[0].clone(); MEMBERS_SHOWN + 3];
+        assert!(members_to_name(&many).ends_with("and 3 more"));
+        assert!(members_to_name(&[]).contains("sh.status()"));
     }
 
     #[test]

@@ -11,12 +11,15 @@ mod choice;
 mod collections;
 mod deployment;
 pub mod diagnostic_files;
+mod filters;
+mod listing;
 mod member;
 mod operations;
 mod oplog;
 pub mod rights;
 mod settings;
 mod statistics;
+mod table_questions;
 
 use seekscope_run::document::Limitation;
 use seekscope_run::{Deployment, MemberRecord};
@@ -27,6 +30,8 @@ use crate::sampling::Sampler;
 use crate::server::Server;
 
 pub use choice::choose_member;
+pub use deployment::refuse_router;
+pub(crate) use table_questions::TableQuestions;
 
 use std::time::Duration;
 

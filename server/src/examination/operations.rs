@@ -1,12 +1,13 @@
 //! What a server is doing, folded over many looks. Of an operation only its kind, where it works, the
-//! key names of its plan and its progress are kept: never a filter, never a document.
+//! key names of its plan and filter and its progress are kept: never a value, never a document.
 
 use std::collections::HashMap;
 
 use mongodb::bson::{Bson, Document, doc};
-use seekscope_run::OperationSeen;
+use seekscope_run::{FilterSeen, OperationSeen};
 
 use super::asking::{Asker, NoAnswer};
+use super::filters::filter;
 use super::rights;
 use crate::replies::{at, number};
 use crate::server::APPLICATION;
@@ -18,8 +19,14 @@ const KEPT_MAX: usize = 100;
 const OPERATIONS_MAX: usize = 20_000;
 const TEXT_MAX_CHARS: usize = 300;
 
-/// Kind, namespace, plan: what makes two operations alike.
-type Alike = (String, Option<String>, Option<String>);
+/// What makes two operations alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+struct Alike {
+    kind: String,
+    namespace: Option<String>,
+    plan: Option<String>,
+    filter: Option<FilterSeen>,
+}
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -68,9 +75,11 @@ impl Looks {
             let (at_once, is_waiting) = now.entry(operation.alike.clone()).or_default();
             *at_once += 1;
             *is_waiting |= operation.is_waiting;
-            let (kind, namespace, plan) = operation.alike.clone();
+            let alike = operation.alike.clone();
             let seen = self.seen.entry(operation.alike).or_default();
-            (seen.kind, seen.namespace, seen.plan) = (kind, namespace, plan);
+            seen.kind = alike.kind;
+            (seen.namespace, seen.plan) = (alike.namespace, alike.plan);
+            seen.filter = alike.filter;
             seen.running_us = seen.running_us.max(operation.running_us);
             seen.progress = operation.progress.or(seen.progress);
         }
@@ -86,9 +95,12 @@ impl Looks {
     /// An initial sync, which is no operation to the server: bytes copied and in all.
     pub(super) fn initial_sync(&mut self, progress: Option<(u64, u64)>) {
         if progress.is_some() {
-            let kind = "initial sync".to_string();
-            let seen = self.seen.entry((kind.clone(), None, None)).or_default();
-            seen.kind = kind;
+            let alike = Alike {
+                kind: "initial sync".into(),
+                ..Alike::default()
+            };
+            let seen = self.seen.entry(alike.clone()).or_default();
+            seen.kind = alike.kind;
             seen.looks += 1;
             seen.at_once = 1;
             seen.progress = progress;
@@ -101,7 +113,15 @@ impl Looks {
         seen.sort_by(|a, b| {
             let by_time = b.running_us.cmp(&a.running_us);
             by_time.then_with(|| {
-                (&a.kind, &a.namespace, &a.plan).cmp(&(&b.kind, &b.namespace, &b.plan))
+                let key = |o: &OperationSeen| {
+                    (
+                        o.kind.clone(),
+                        o.namespace.clone(),
+                        o.plan.clone(),
+                        o.filter.clone(),
+                    )
+                };
+                key(a).cmp(&key(b))
             })
         });
         seen.truncate(KEPT_MAX);
@@ -132,11 +152,12 @@ impl Running {
         let seconds = operation.get("secs_running").and_then(number);
         let progress = |name| at(operation, &["progress", name]).and_then(number);
         Some(Self {
-            alike: (
-                kind(operation),
-                namespace.map(shortened),
-                plan.map(plan_without_values),
-            ),
+            alike: Alike {
+                kind: kind(operation),
+                namespace: namespace.map(shortened),
+                plan: plan.map(plan_without_values),
+                filter: filter(operation),
+            },
             running_us: micros
                 .or(seconds.map(|s| s.saturating_mul(1_000_000)))
                 .unwrap_or(0),
@@ -272,7 +293,7 @@ mod tests {
 
     #[test]
     fn kinds() {
-        let kind_of = |operation: Document| running(&operation).unwrap().alike.0;
+        let kind_of = |operation: Document| running(&operation).unwrap().alike.kind;
         let build = doc! {
             "op": "command", "ns": "shop.orders", "msg": "Index Build: inserting keys from external \
             sorter into index", "command": { "createIndexes": "orders" },
@@ -336,11 +357,13 @@ mod tests {
             at_once: 1,
             waiting_looks: 1,
             progress: Some((20, 1000)),
+            filter: None,
         };
         assert_eq!(seen[0], expected_build);
         assert_eq!((seen[1].looks, seen[1].at_once), (2, 2));
         assert_eq!(seen[1].running_us, 2_000_000);
         assert_eq!(seen[1].plan.as_deref(), Some("COLLSCAN"));
+        assert_eq!(seen[1].filter.as_ref().unwrap().fields, ["name"]);
         assert!(!format!("{seen:?}").contains("SECRET"));
     }
 
@@ -360,6 +383,6 @@ mod tests {
             doc! { "op": 5, "ns": "x".repeat(10_000), "microsecs_running": -1, "active": true };
         let odd = running(&odd).unwrap();
         assert_eq!(odd.running_us, 0);
-        assert_eq!(odd.alike.1.unwrap().len(), TEXT_MAX_CHARS);
+        assert_eq!(odd.alike.namespace.unwrap().len(), TEXT_MAX_CHARS);
     }
 }

@@ -160,22 +160,55 @@ pub const CAPABILITIES: &[Capability] = &[
 
 /// Which right a command needs; where it is of another name.
 const NEEDED: &[(&str, &str)] = &[
+    ("$listCatalog", "listIndexes"),
     ("currentOp", "inprog"),
     ("aggregate", "collStats"),
     ("find", "find"),
     ("count", "find"),
 ];
 
-/// What to do when a command was refused.
-pub(super) fn remedy(command: &str) -> String {
+/// Built-in roles with which commands go that an examination does without.
+const ROLES: &[(&str, &str)] = &[
+    ("insert", "readWrite on the database"),
+    ("update", "readWrite on the database"),
+    ("delete", "readWrite on the database"),
+    ("create", "readWrite on the database"),
+    ("createIndexes", "readWrite on the database"),
+    ("dropIndexes", "readWrite on the database"),
+    ("drop", "readWrite on the database"),
+    ("dropDatabase", "dbAdmin on the database"),
+    ("renameCollection", "readWriteAnyDatabase"),
+    ("fsync", "hostManager"),
+    ("setParameter", "hostManager"),
+    ("shardingState", "clusterMonitor"),
+];
+
+fn of_command(command: &str) -> Option<&'static Right> {
     let needed = NEEDED.iter().find(|(name, _)| *name == command);
     let action = needed.map_or(command, |(_, action)| action);
-    match RIGHTS.iter().find(|right| right.action == action) {
+    RIGHTS.iter().find(|right| right.action == action)
+}
+
+/// What to do when a command of an examination was refused.
+pub(super) fn remedy(command: &str) -> String {
+    match of_command(command) {
         Some(right) => format!(
-            "grant the action {action} on {} (`seekscope doctor --print-role` prints the whole role)",
+            "grant the action {} on {} (`seekscope doctor --print-role` prints the whole role)",
+            right.action,
             right.resource.described()
         ),
         None => "see that the server answers in time, and try again".into(),
+    }
+}
+
+/// Which right to grant for a command that the server does not let the user run.
+pub(crate) fn grant(command: &str) -> String {
+    if let Some((_, role)) = ROLES.iter().find(|(name, _)| *name == command) {
+        return format!("grant the user the built-in role {role}");
+    }
+    match of_command(command) {
+        Some(_) => "grant the user the role that `seekscope doctor --print-role` prints".into(),
+        None => "grant the user a role that allows this".into(),
     }
 }
 
@@ -200,38 +233,67 @@ impl Resource {
     }
 }
 
+const RESOURCES: [Resource; 4] = [
+    Resource::Cluster,
+    Resource::AnyCollection,
+    Resource::TimeSeriesBuckets,
+    Resource::Oplog,
+];
+
+/// The release from which on all servers know a resource; `None` where all do.
+fn since(resource: Resource) -> Option<&'static str> {
+    let mut rights = RIGHTS.iter().filter(|right| right.resource == resource);
+    rights.find_map(|right| right.since)
+}
+
+fn major(version: &str) -> u32 {
+    let number = version.split('.').next().and_then(|text| text.parse().ok());
+    number.unwrap_or(0)
+}
+
+/// The privilege as mongosh wants it, each right with what it is for.
+fn privilege(resource: Resource, indent: &str) -> String {
+    let mut text = format!("{indent}{{ resource: {}, actions: [\n", resource.document());
+    for right in RIGHTS.iter().filter(|right| right.resource == resource) {
+        let action = format!("\"{}\",", right.action);
+        let _ = writeln!(text, "{indent}  {action:<20} // {}", right.section);
+    }
+    let _ = writeln!(text, "{indent}] }},");
+    text
+}
+
 /// Text for mongosh that creates the role, with what each right is for; and below it, as comments, the
-/// capabilities of Linux.
-pub fn role_script() -> String {
+/// capabilities of Linux. A server refuses a role with resources that it does not know: of those only
+/// the ones that `version` knows are in it; where the version is not known, the text finds it out itself.
+pub fn role_script(version: Option<&str>) -> String {
     let mut text = String::from(
         "// The least role that seekscope doctor can use in full. Whatever is left out turns off the part\n\
          // that is named beside it, and nothing else. Run it in mongosh as a user administrator.\n\
          db.getSiblingDB(\"admin\").createRole({\n  role: \"seekscope\",\n  privileges: [\n",
     );
-    let resources = [
-        Resource::Cluster,
-        Resource::AnyCollection,
-        Resource::TimeSeriesBuckets,
-        Resource::Oplog,
-    ];
-    for resource in resources {
-        let rights: Vec<&Right> = RIGHTS.iter().filter(|r| r.resource == resource).collect();
-        if let Some(since) = rights.iter().find_map(|right| right.since) {
-            let _ = writeln!(
-                text,
-                "    // MongoDB {since} and later; leave it out before."
-            );
-        }
-        let _ = writeln!(text, "    {{ resource: {}, actions: [", resource.document());
-        for right in rights {
-            let action = format!("\"{}\",", right.action);
-            let _ = writeln!(text, "      {action:<20} // {}", right.section);
-        }
-        text.push_str("    ] },\n");
+    let is_known = |resource: &Resource| match (since(*resource), version) {
+        (None, _) => true,
+        (Some(since), Some(version)) => major(version) >= major(since),
+        (Some(_), None) => false,
+    };
+    let (known, others): (Vec<Resource>, Vec<Resource>) = RESOURCES.into_iter().partition(is_known);
+    for resource in known {
+        text.push_str(&privilege(resource, "    "));
+    }
+    text.push_str("  ],\n  roles: [],\n});\n");
+    for resource in others.into_iter().filter(|_| version.is_none()) {
+        let first = since(resource).unwrap_or_default();
+        let _ = write!(
+            text,
+            "// What only MongoDB {first} and later have:\n\
+             if (parseInt(db.version()) >= {}) {{\n\
+             \x20 db.getSiblingDB(\"admin\").grantPrivilegesToRole(\"seekscope\", [\n{}  ]);\n}}\n",
+            major(first),
+            privilege(resource, "    "),
+        );
     }
     text.push_str(
-        "  ],\n  roles: [],\n});\n\
-         // db.getSiblingDB(\"admin\").createUser({ user: \"seekscope\", pwd: passwordPrompt(), \
+        "// db.getSiblingDB(\"admin\").createUser({ user: \"seekscope\", pwd: passwordPrompt(), \
          roles: [\"seekscope\"] });\n\n\
          // What Linux must allow on the server's host, beside the login; root has it all.\n",
     );
@@ -252,24 +314,44 @@ pub fn role_script() -> String {
 mod tests {
     use super::*;
 
+    fn actions(script: &str) -> usize {
+        let rows = script.lines().filter(|line| line.starts_with("      \""));
+        rows.count()
+    }
+
     #[test]
     fn the_role_names_every_right_once_with_its_use() {
-        let script = role_script();
-        for right in RIGHTS {
-            assert!(
-                script.contains(&format!("\"{}\"", right.action)),
-                "{right:?}"
-            );
-            assert!(script.contains(right.section), "{right:?}");
+        for script in [role_script(None), role_script(Some("8.0.4"))] {
+            for right in RIGHTS {
+                let action = format!("\"{}\"", right.action);
+                assert!(script.contains(&action), "{right:?}");
+                assert!(script.contains(right.section), "{right:?}");
+            }
+            assert_eq!(actions(&script), RIGHTS.len());
+            let count = |signs: [char; 3]| script.matches(signs).count();
+            assert_eq!(count(['{', '[', '(']), count(['}', ']', ')']));
+            let capabilities = "setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search=ep";
+            assert!(script.contains(capabilities));
         }
-        let rows = script.lines().filter(|line| line.starts_with("      \""));
-        assert_eq!(rows.count(), RIGHTS.len());
-        assert_eq!(
-            script.matches(['{', '[', '(']).count(),
-            script.matches(['}', ']', ')']).count()
-        );
+    }
+
+    #[test]
+    fn a_server_is_not_told_of_what_it_does_not_know() {
+        let old = role_script(Some("4.4.6"));
+        assert!(!old.contains("system_buckets"), "{old}");
+        let buckets = RIGHTS.iter().filter(|right| right.since.is_some());
+        assert_eq!(actions(&old), RIGHTS.len() - buckets.count());
+        let new = role_script(Some("5.0.0"));
         assert!(
-            script.contains("setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search=ep")
+            new.contains("system_buckets") && !new.contains("if ("),
+            "{new}"
+        );
+        let any = role_script(None);
+        let (role, rest) = any.split_once("});").unwrap();
+        assert!(!role.contains("system_buckets"), "{role}");
+        assert!(
+            rest.contains("if (parseInt(db.version()) >= 5) {"),
+            "{rest}"
         );
     }
 
@@ -279,5 +361,8 @@ mod tests {
         assert!(remedy("aggregate").contains("collStats on all collections"));
         assert!(remedy("find").contains("find on local.oplog.rs"));
         assert!(!remedy("buildInfo").contains("grant"));
+        assert!(grant("serverStatus").contains("--print-role"));
+        assert!(grant("createIndexes").contains("readWrite"));
+        assert_eq!(grant("else"), "grant the user a role that allows this");
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use seekscope_run::mounts::{Mount, mounts};
 
 use super::Rows;
+use super::group_memory::GroupMemory;
 use crate::process::ProcFs;
 
 const SOURCE: &str = "cgroup";
@@ -17,7 +18,7 @@ pub(super) struct GroupCounters {
     unified: Option<PathBuf>,
     cpuacct: Option<PathBuf>,
     cpu: Option<PathBuf>,
-    memory: Option<PathBuf>,
+    memory: Option<GroupMemory>,
     blkio: Option<PathBuf>,
 }
 
@@ -33,15 +34,18 @@ impl GroupCounters {
             let mut mounts = mounts.iter().rev();
             let mount =
                 mounts.find(|m| m.filesystem == "cgroup" && has_it(&m.filesystem_options))?;
-            folder(mount, &text, has_it)
+            Some((folder(mount, &text, has_it)?, mount.point.as_path()))
         };
+        let own = |controller: &str| Some(v1(controller)?.0);
         let unified = mounts.iter().rev().find(|m| m.filesystem == "cgroup2");
+        let unified = unified
+            .and_then(|mount| Some((folder(mount, &text, str::is_empty)?, mount.point.as_path())));
         Self {
-            unified: unified.and_then(|mount| folder(mount, &text, str::is_empty)),
-            cpuacct: v1("cpuacct"),
-            cpu: v1("cpu"),
-            memory: v1("memory"),
-            blkio: v1("blkio"),
+            memory: GroupMemory::find(unified.as_ref(), v1("memory").as_ref()),
+            unified: unified.map(|(folder, _)| folder),
+            cpuacct: own("cpuacct"),
+            cpu: own("cpu"),
+            blkio: own("blkio"),
         }
     }
 
@@ -62,9 +66,9 @@ impl GroupCounters {
             .map(|us| us.saturating_mul(1_000))
             .or_else(|| field(old_stat.as_deref(), "throttled_time"));
         push(rows, "cpu_throttled_ns", throttled_ns);
-        let memory = number(unified("memory.current"))
-            .or_else(|| number(v1(&self.memory, "memory.usage_in_bytes")));
-        push(rows, "memory_bytes", memory);
+        if let Some(memory) = &self.memory {
+            memory.read(|name, value| push(rows, name, value));
+        }
 
         let Some(device) = device else { return };
         let stat = unified("io.stat").unwrap_or_default();
@@ -101,12 +105,12 @@ fn folder(mount: &Mount, text: &str, is_hierarchy: impl Fn(&str) -> bool) -> Opt
         .then(|| mount.point.join(below))
 }
 
-fn read_file(folder: &Path, name: &str) -> Option<String> {
+pub(super) fn read_file(folder: &Path, name: &str) -> Option<String> {
     fs::read_to_string(folder.join(name)).ok()
 }
 
 /// Of lines `name value`.
-fn field(text: Option<&str>, name: &str) -> Option<u64> {
+pub(super) fn field(text: Option<&str>, name: &str) -> Option<u64> {
     let mut lines = text?.lines();
     lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
 }

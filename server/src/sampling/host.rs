@@ -7,7 +7,7 @@ use seekscope_run::pressure_totals;
 
 use super::Rows;
 use super::cgroup::GroupCounters;
-use crate::process::{ProcFs, ProcessIdentity};
+use crate::process::{ProcFs, ProcessIdentity, ticks_to_ns};
 
 /// `/proc/diskstats` counts sectors of this size, whatever the disk's own.
 const SECTOR_BYTES: u64 = 512;
@@ -27,6 +27,11 @@ const DISK_FIELDS: [(usize, &str, u64); 13] = [
     (15, "flushes", 1),
     (16, "flush_ms", 1),
 ];
+
+/// Of the line `cpu` of `/proc/stat`, ticks of all CPUs together (proc_stat(5)). The time of guests is within
+/// `user` and `nice`.
+const CPU_BUSY: [usize; 5] = [0, 1, 2, 5, 6];
+const CPU_STOLEN: usize = 7;
 
 /// See the module.
 #[derive(Debug)]
@@ -63,6 +68,7 @@ impl HostCounters {
         if let Some(device) = &self.device {
             self.read_disk(device, rows);
         }
+        self.read_cpus(rows);
         for resource in ["cpu", "io", "memory"] {
             let path = self.proc_fs.root.join("pressure").join(resource);
             let text = fs::read_to_string(path).unwrap_or_default();
@@ -87,6 +93,27 @@ impl HostCounters {
                 ("write_bytes", io.device_write_bytes),
             ] {
                 rows.push("process", name, value as f64);
+            }
+        }
+    }
+
+    /// What all processes together use of the CPUs, and what the hypervisor keeps from them.
+    fn read_cpus(&self, rows: &mut Rows) {
+        let text = fs::read_to_string(self.proc_fs.root.join("stat")).unwrap_or_default();
+        let fields = text.lines().find_map(|line| line.strip_prefix("cpu "));
+        let ticks: Vec<u64> = fields
+            .unwrap_or_default()
+            .split_ascii_whitespace()
+            .map_while(|field| field.parse().ok())
+            .collect();
+        let busy = CPU_BUSY.iter().map(|&at| ticks.get(at));
+        let busy: Option<u64> = busy.map(Option::<&u64>::copied).sum();
+        for (name, ticks) in [
+            ("busy_ns", busy),
+            ("stolen_ns", ticks.get(CPU_STOLEN).copied()),
+        ] {
+            if let Some(ticks) = ticks {
+                rows.push("cpu", name, ticks_to_ns(ticks) as f64);
             }
         }
     }
@@ -146,6 +173,10 @@ mod tests {
             "some avg10=1.0 total=5\nfull avg10=0.0 total=3\nodd total=1\n",
         );
         write("pressure/cpu", "some total=x\n");
+        write(
+            "stat",
+            "cpu  100 20 30 4000 50 6 7 8 90 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n",
+        );
         let read = |device: &str| {
             let host = HostCounters::new(&ProcFs::at(root.path()), Some(7), Some(device));
             let mut rows = Rows::now();
@@ -165,6 +196,9 @@ mod tests {
         assert_eq!(value(&rows, "pressure", "io.full_us"), Some(3.0));
         assert_eq!(value(&rows, "pressure", "cpu.some_us"), None);
         assert!(value(&rows, "client", "cpu_ns").unwrap() > 0.0);
+
+        assert_eq!(value(&rows, "cpu", "busy_ns"), Some(1.63e9));
+        assert_eq!(value(&rows, "cpu", "stolen_ns"), Some(8e7));
 
         let (rows, _) = read("8:1");
         assert_eq!(value(&rows, "diskstats", "reads"), Some(9.0));

@@ -3,6 +3,7 @@
 //! Each source is asked by itself: one that fails or hangs leaves its rows out and nothing else.
 
 mod cgroup;
+mod group_memory;
 mod host;
 pub(crate) mod server_status;
 

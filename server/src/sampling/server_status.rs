@@ -67,7 +67,7 @@ const KEPT: [(&[&str], Names); 22] = [
     (&["metrics", "operation"], Names::All),
     (
         &["metrics", "queryExecutor"],
-        Names::Beginning(&["scanned"]),
+        Names::Beginning(&["collectionScans", "scanned"]),
     ),
     (&["wiredTiger", "cache"], Names::Beginning(CACHE)),
     (&["wiredTiger", "log"], Names::Beginning(LOG)),

@@ -12,6 +12,7 @@ mod child;
 mod examination;
 mod leftovers;
 mod local_server;
+mod old_server;
 mod page_cache;
 mod sampling;
 mod server;

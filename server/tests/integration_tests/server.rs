@@ -41,7 +41,7 @@ async fn facts_process_and_files_of_a_local_server() {
         .await
         .unwrap();
     let namespace: Namespace = "sdu.aged".parse().unwrap();
-    let map = FileMap::read(&server, Some(&namespace)).await.unwrap();
+    let map = FileMap::of_catalogue(&server).await.unwrap();
     let file = dbpath.join(map.collection_file(&namespace).unwrap());
     assert!(file.is_file(), "{}", file.display());
     assert_eq!(
@@ -107,4 +107,24 @@ async fn refusals_are_told_apart_and_hold_no_password() {
         matches!(error, ServerError::NotAuthorised { .. }),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn an_old_server_is_refused_with_what_works_with_it() {
+    let uri = format!("mongodb://{}/", crate::old_server::start(8));
+    let error = Server::connect(&uri).await.unwrap_err();
+    assert!(matches!(error, ServerError::Unsuitable { .. }), "{error}");
+    let said = error.to_string();
+    println!("{said}");
+    for word in [
+        "wire version is 8",
+        "MongoDB 4.2",
+        "4.4 or later",
+        "layout DBPATH",
+        "trace -p PID",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let uri = format!("mongodb://{}/", crate::old_server::start(9));
+    assert!(Server::connect(&uri).await.is_ok());
 }

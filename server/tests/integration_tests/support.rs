@@ -27,14 +27,7 @@ pub(crate) fn workspace() -> (tempfile::TempDir, Workspace) {
 }
 
 pub(crate) fn options(workspace: &Workspace) -> LocalServerOptions {
-    LocalServerOptions {
-        binary: server_binary(),
-        data_directory: workspace.data_directory(),
-        cache_bytes: 64 << 20,
-        start_limit: Duration::from_secs(30),
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    }
+    LocalServerOptions::new(server_binary(), workspace.data_directory(), 64 << 20)
 }
 
 pub(crate) async fn start(workspace: &Workspace) -> LocalServer {

@@ -103,14 +103,11 @@ impl Drop for RestartedServer {
 async fn a_server_without_these_parameters_says_so() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let workspace = Workspace::create(root.path(), &root.path().join("leases")).unwrap();
-    let local = LocalServer::start(&LocalServerOptions {
-        binary: ServerBinary::find(Some(&binary()), None, &[]).unwrap(),
-        data_directory: workspace.data_directory(),
-        cache_bytes: 64 << 20,
-        start_limit: Duration::from_secs(60),
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    })
+    let local = LocalServer::start(&LocalServerOptions::new(
+        ServerBinary::find(Some(&binary()), None, &[]).unwrap(),
+        workspace.data_directory(),
+        64 << 20,
+    ))
     .await
     .unwrap();
     let server = Server::connect(&local.uri()).await.unwrap();

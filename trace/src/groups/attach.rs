@@ -14,7 +14,11 @@ use super::{Group, Hooks};
 const ENTRIES_PER_BATCH: u32 = 4096;
 
 /// What [`Group::Block`] keeps beside the requests themselves.
-const BLOCK_TABLES: [&str; 2] = ["seekscope_direct", "seekscope_pieces"];
+const BLOCK_TABLES: [&str; 3] = [
+    "seekscope_direct",
+    "seekscope_pieces",
+    "seekscope_request_counts",
+];
 
 /// Switches off the programs and tables of all groups but the chosen.
 pub(crate) fn select(object: &mut OpenObject, hooks: &[Hooks]) -> libbpf_rs::Result<()> {

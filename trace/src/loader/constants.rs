@@ -45,6 +45,7 @@ pub(super) fn fill(constants: &mut types::rodata, settings: &Settings) {
     constants.only_totals = u32::from(settings.only_totals);
     let filter = &settings.filter;
     constants.filters_paths = u32::from(!filter.wanted.is_empty());
+    constants.own_requests_only = u32::from(settings.own_requests_only);
     constants.latency_min_ns = filter.latency_min_ns;
     constants.sample_one_in = filter.sample_one_in;
     constants.sample_region_shift = filter.sample_region_shift;

@@ -16,7 +16,7 @@ use crate::jobs::{done, ready, say};
 use crate::known_program::filled;
 
 pub(crate) const PAGE: usize = 4096;
-const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 pub(crate) fn run(job: &str, folder: &Path) {
     match job {
@@ -36,13 +36,13 @@ fn tell(op: IoOp, offset: i64, length: usize, result: i64) {
 }
 
 /// Memory for direct I/O. Never freed: children are short-lived.
-fn aligned(bytes: usize) -> &'static mut [u8] {
+pub(crate) fn aligned(bytes: usize) -> &'static mut [u8] {
     let layout = Layout::from_size_align(bytes, PAGE).unwrap();
     // SAFETY: fresh zeroed memory of this size that nothing else refers to.
     unsafe { std::slice::from_raw_parts_mut(alloc_zeroed(layout), bytes) }
 }
 
-fn open_direct(path: &Path) -> File {
+pub(crate) fn open_direct(path: &Path) -> File {
     OpenOptions::new()
         .read(true)
         .write(true)

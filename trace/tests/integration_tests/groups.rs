@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use seekscope_run::{IoEvent, IoFlags, IoLayer, IoOp, TraceFacts};
-use seekscope_trace::{BackendChoice, Group, LiveSource, Recording, TraceOptions};
+use seekscope_trace::{BackendChoice, Group, LiveSource, Recording, RequestScope, TraceOptions};
 
 use crate::group_jobs::PAGE;
 use crate::support::{Collector, Traced, Worker, alone};
@@ -268,7 +268,9 @@ fn every_byte_of_direct_reads_reaches_the_disk_under_its_files_name() {
 fn synced_data_reaches_the_disk_under_its_files_name() {
     let _turn = alone();
     let folder = folder();
-    let (_, traced, said) = trace("synced_writes", folder.path(), Group::Block);
+    let (_, traced, said) = trace_with("synced_writes", folder.path(), Group::Block, |options| {
+        options.requests = RequestScope::WholeDisk;
+    });
     let path = folder.path().join("synced.dat");
     let writes = || {
         traced
@@ -282,13 +284,16 @@ fn synced_data_reaches_the_disk_under_its_files_name() {
         .events
         .iter()
         .filter(|e| e.op.layer() == IoLayer::Device);
+    let mut nameless = 0;
     for event in others.filter(|e| traced.files[&e.file_id].inode == 0) {
+        nameless += 1;
         assert!(
             traced.path(event).starts_with("requests on "),
             "{}",
             traced.path(event)
         );
     }
+    assert!(nameless > 0, "the whole disk was asked for");
 }
 
 #[test]

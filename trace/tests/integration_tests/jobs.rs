@@ -38,6 +38,7 @@ fn entry() {
             attach(&folder, BackendChoice::Auto);
         }
         "choose" => crate::choices::job(&folder),
+        "slow_read" => crate::slow_calls::job(&folder),
         other => crate::group_jobs::run(other, &folder),
     }
 }

@@ -20,5 +20,7 @@ mod jobs;
 mod known_calls;
 mod known_program;
 mod permission;
+mod requests;
+mod slow_calls;
 mod strace;
 mod support;

@@ -51,14 +51,7 @@ fn private_bed(root: &Path, slow: bool) -> Bed {
     workspace
         .record_cgroup(slow_disk.as_ref().map(SlowDisk::group))
         .unwrap();
-    let options = LocalServerOptions {
-        binary: server_binary(),
-        data_directory: workspace.data_directory(),
-        cache_bytes: 32 << 20,
-        start_limit: Duration::from_secs(30),
-        extra_arguments: Vec::new(),
-        environment: Vec::new(),
-    };
+    let options = LocalServerOptions::new(server_binary(), workspace.data_directory(), 32 << 20);
     Bed::Private(Box::new(PrivateBed::new(workspace, options, slow_disk)))
 }
 

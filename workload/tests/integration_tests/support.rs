@@ -1,7 +1,6 @@
 //! A server with a workspace of its own for each test.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bson::RawDocumentBuf;
 use mongodb::Collection;
@@ -23,14 +22,11 @@ impl Fixture {
     pub(crate) async fn start() -> Self {
         let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let workspace = Workspace::create(root.path(), &root.path().join("leases")).unwrap();
-        let local = LocalServer::start(&LocalServerOptions {
-            binary: server_binary(),
-            data_directory: workspace.data_directory(),
-            cache_bytes: 64 << 20,
-            start_limit: Duration::from_secs(30),
-            extra_arguments: Vec::new(),
-            environment: Vec::new(),
-        })
+        let local = LocalServer::start(&LocalServerOptions::new(
+            server_binary(),
+            workspace.data_directory(),
+            64 << 20,
+        ))
         .await
         .expect("the server starts");
         let server = Server::connect(&local.uri()).await.unwrap();

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use seekscope_bench::examined::ycsb_load::RunningLoad;
-use seekscope_bench::gains::{Activity, ColdServer};
+use seekscope_bench::gains::{Activity, ColdServer, aged};
 use seekscope_server::{Server, page_cache};
 use tokio::task::{JoinHandle, block_in_place};
 
@@ -19,44 +19,57 @@ const BETWEEN_EVICTIONS: Duration = Duration::from_millis(250);
 /// Work that goes on until [`Self::stop`].
 pub(crate) enum Working {
     Ycsb(RunningLoad),
-    Scans(Arc<AtomicBool>, JoinHandle<Result<u32>>),
+    Repeated(Arc<AtomicBool>, JoinHandle<Result<Vec<f64>>>),
 }
 
 /// Begins what the case says.
 pub(crate) fn begin(case: &Case, cold: &ColdServer, data: &Path) -> Result<Working> {
+    let uri = cold.local.uri();
     Ok(match &case.work {
-        Work::Ycsb(task) => Working::Ycsb(task.start(&cold.local.uri())?),
-        Work::ColdScans => {
+        Work::Ycsb { task, options } => Working::Ycsb(task.start(&(uri + options))?),
+        &Work::Repeated {
+            activity,
+            cold,
+            every,
+        } => {
             let stop = Arc::new(AtomicBool::new(false));
-            let (stopped, uri, data) = (stop.clone(), cold.local.uri(), data.to_owned());
-            let scans = tokio::spawn(async move {
+            let files = cold.then(|| data.to_owned());
+            let stopped = stop.clone();
+            let repeating = tokio::spawn(async move {
                 let server = Server::connect(&uri).await?;
-                let mut count = 0;
+                // Not by seekscope's own name, whose operations the doctor leaves out.
+                let client = mongodb::Client::with_uri_str(&uri).await?;
+                let database = client.database(aged::namespace()?.database());
+                let mut seconds = Vec::new();
                 while !stopped.load(Ordering::Relaxed) {
-                    page_cache::evict(&data)?;
-                    Activity::Scan.run(&server).await?;
-                    count += 1;
+                    let next = Instant::now() + every;
+                    if let Some(files) = &files {
+                        page_cache::evict(files)?;
+                    }
+                    seconds.push(activity.run(&database).await?);
+                    activity.undo(&server).await?;
+                    tokio::time::sleep_until(next.into()).await;
                 }
-                Ok(count)
+                Ok(seconds)
             });
-            Working::Scans(stop, scans)
+            Working::Repeated(stop, repeating)
         }
     })
 }
 
 impl Working {
-    pub(crate) async fn stop(self) -> Result<()> {
+    /// How long each repetition took, s; empty of YCSB.
+    pub(crate) async fn stop(self) -> Result<Vec<f64>> {
         match self {
             Self::Ycsb(load) => {
                 block_in_place(|| load.stop())?;
+                Ok(Vec::new())
             }
-            Self::Scans(stop, scans) => {
+            Self::Repeated(stop, repeating) => {
                 stop.store(true, Ordering::Relaxed);
-                let count = scans.await.context("the scans panicked")??;
-                println!("{count} scans");
+                repeating.await.context("the work panicked")?
             }
         }
-        Ok(())
     }
 }
 
@@ -83,4 +96,16 @@ impl Drop for WithoutPageCache {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// Is it what the collection's scan time can be compared with?
+pub(crate) fn is_cold_scan(work: &Work) -> bool {
+    matches!(
+        work,
+        Work::Repeated {
+            activity: Activity::Scan,
+            cold: true,
+            ..
+        }
+    )
 }

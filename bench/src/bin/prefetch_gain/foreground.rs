@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use bson::{RawDocumentBuf, doc};
-use seekscope_bench::gains::{Activity, Conditions, Pairs};
+use seekscope_bench::gains::{Activity, Conditions, DiskLimits, Pairs};
 use seekscope_bench::replica_server::{ReplicaServer, ReplicaServerOptions};
 use seekscope_server::{Namespace, Server};
 use seekscope_stats::{SplitMix64, quantile_sorted};
@@ -45,10 +45,9 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
         "\n{:30}  {:28}  {:28}  without / with (95 %)",
         "point reads meanwhile", "without ms", "with ms"
     );
-    for throttled in [false, true] {
+    for disk in [DiskLimits::PLAIN, DiskLimits::HARD_DISK] {
         let conditions = Conditions {
-            throttled,
-            memory_bytes: None,
+            disk,
             ..Conditions::default()
         };
         let mut p99 = Pairs::default();

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Parser;
 use seekscope_bench::Programs;
-use seekscope_bench::gains::{Activity, Conditions, Hosts, Pairs, aged};
+use seekscope_bench::gains::{Activity, Conditions, DiskLimits, Hosts, Pairs, aged};
 use seekscope_server::{Server, Workspace};
 use seekscope_stats::{SplitMix64, median};
 
@@ -72,7 +72,9 @@ async fn main() -> Result<()> {
         (&arguments.only, &arguments.uri, &arguments.seconds)
     {
         let activity = Activity::from_name(only).context("--only")?;
-        let took = activity.run(&Server::connect(uri).await?).await?;
+        let server = Server::connect(uri).await?;
+        let database = server.database(aged::namespace()?.database());
+        let took = activity.run(&database).await?;
         return Ok(std::fs::write(seconds, took.to_string())?);
     }
     let folder = arguments
@@ -83,7 +85,7 @@ async fn main() -> Result<()> {
     let workspace = Workspace::create(&folder, &folder.join(".seekscope-leases"))?;
     let data = workspace.path().join("aged");
     let hosts = Hosts {
-        binary: arguments.programs.server_binary.clone(),
+        binary: arguments.programs.server()?,
         cache_bytes: CACHE_BYTES,
         workspace,
     };
@@ -116,27 +118,30 @@ async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<
         "\n{:34}  {:28}  {:28}  times faster (95 %)             CPU share without, with  page cache MB",
         "", "without s", "with s"
     );
-    for throttled in [false, true] {
+    for disk in [DiskLimits::PLAIN, DiskLimits::HARD_DISK] {
+        let of_disk = Conditions {
+            disk,
+            ..Conditions::default()
+        };
         for quarter in [false, true] {
             for activity in Activity::ALL {
                 let memory_name = if quarter { "quarter" } else { "all" };
-                let is_wanted = wanted(&arguments.disk, disk_name(throttled))
+                let is_wanted = wanted(&arguments.disk, of_disk.disk_name())
                     && wanted(&arguments.memory, memory_name)
                     && wanted(&arguments.activity, activity.name());
                 if !is_wanted {
                     continue;
                 }
                 let memory = match quarter {
-                    true => Some(needs(bed, throttled, activity, file_bytes).await?),
+                    true => Some(needs(bed, of_disk, activity, file_bytes).await?),
                     false => None,
                 };
                 let conditions = |prefetching: bool| Conditions {
-                    throttled,
                     memory_bytes: memory.map(|bytes| bytes[usize::from(prefetching)]),
-                    ..Conditions::default()
+                    ..of_disk
                 };
                 let trials = paired(bed, arguments.pairs, activity, conditions).await?;
-                show(throttled, quarter, activity, &trials);
+                show(of_disk.disk_name(), quarter, activity, &trials);
             }
         }
     }
@@ -146,14 +151,13 @@ async fn gains(bed: &mut Bed, arguments: &Arguments, file_bytes: u64) -> Result<
 /// Limits without and with prefetch that leave page cache for a quarter of the file.
 async fn needs(
     bed: &mut Bed,
-    throttled: bool,
+    of_disk: Conditions,
     activity: Activity,
     file_bytes: u64,
 ) -> Result<[u64; 2]> {
     let conditions = Conditions {
-        throttled,
         memory_bytes: Some(NO_LIMIT_BYTES),
-        ..Conditions::default()
+        ..of_disk
     };
     let mut limits = [0; 2];
     for (prefetching, limit) in [false, true].into_iter().zip(&mut limits) {
@@ -186,16 +190,7 @@ async fn paired(
     Ok(trials)
 }
 
-fn disk_name(throttled: bool) -> &'static str {
-    let conditions = Conditions {
-        throttled,
-        memory_bytes: None,
-        ..Conditions::default()
-    };
-    conditions.disk_name()
-}
-
-fn show(throttled: bool, quarter: bool, activity: Activity, trials: &[[Trial; 2]]) {
+fn show(disk: &str, quarter: bool, activity: Activity, trials: &[[Trial; 2]]) {
     let mut pairs = Pairs::default();
     for [without, with] in trials {
         // What a user waits: finding the leaves, and what is read before the scan begins, count.
@@ -212,7 +207,6 @@ fn show(throttled: bool, quarter: bool, activity: Activity, trials: &[[Trial; 2]
     };
     let cpu_share = |trial: &Trial| trial.cpu_s / trial.whole_s;
     let cache_mb = |trial: &Trial| trial.charged.cache_bytes as f64 / 1e6;
-    let disk = disk_name(throttled);
     let memory = if quarter { "a quarter" } else { "all" };
     println!(
         "{disk:9}  {memory:9}  {:11}  {pairs}   {:4.2}, {:4.2}   {:5.1}, {:5.1}  (begins {:.2} s later)",

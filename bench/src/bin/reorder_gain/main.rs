@@ -11,7 +11,7 @@ mod rewriting;
 use anyhow::{Context, Result};
 use clap::Parser;
 use seekscope_bench::Programs;
-use seekscope_bench::gains::{Activity, Conditions, Hosts, Pairs, aged};
+use seekscope_bench::gains::{Activity, Conditions, DiskLimits, Hosts, Pairs, aged};
 use seekscope_server::Workspace;
 use seekscope_stats::SplitMix64;
 
@@ -48,7 +48,7 @@ async fn main() -> Result<()> {
         .context("--data-dir")?;
     let workspace = Workspace::create(&folder, &folder.join(".seekscope-leases"))?;
     let mut hosts = Hosts {
-        binary: arguments.programs.server_binary.clone(),
+        binary: arguments.programs.server()?,
         cache_bytes: (arguments.docs * DOCUMENT_BYTES / CACHE_SHARE).max(CACHE_MIN_BYTES),
         workspace,
     };
@@ -67,10 +67,9 @@ async fn main() -> Result<()> {
         "\n{:22}  {:28}  {:28}  times faster (95 %)",
         "", "aged s", "reordered s"
     );
-    for throttled in [false, true] {
+    for disk in [DiskLimits::PLAIN, DiskLimits::HARD_DISK] {
         let conditions = Conditions {
-            throttled,
-            memory_bytes: None,
+            disk,
             ..Conditions::default()
         };
         for activity in Activity::ALL {

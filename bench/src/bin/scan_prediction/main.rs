@@ -18,7 +18,7 @@ use seekscope_bench::survey_disk;
 use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::scan_prediction::{ScanOptions, predict_scan};
 use seekscope_layout::{DataDirectory, DeviceMap, WalkOptions, WalkedFile};
-use seekscope_run::{DeviceModel, PredictedScan, ScanOrder};
+use seekscope_run::{DeviceModel, HostFacts, PredictedScan, ScanOrder};
 use seekscope_server::Workspace;
 use seekscope_stats::median;
 
@@ -171,6 +171,7 @@ fn predict(model: &DeviceModel, table: &Table, warm_s: f64) -> PredictedScan {
     let options = ScanOptions {
         reader_ns_per_byte: own_ns_per_byte.max(0.0),
         internal: &table.walked.tree.internal,
+        idle_is_paged_out: HostFacts::pages_out_idle_memory(Path::new("/")),
         extents: table.extents.extents(),
         ..ScanOptions::with_memory(memory_bytes)
     };

@@ -165,14 +165,11 @@ impl Bench {
         let tools = std::env::var_os("SEEKSCOPE_TOOLS").map(|t| PathBuf::from(t).join("bin"));
         let path = std::env::var_os("PATH");
         let tools: Vec<PathBuf> = tools.into_iter().collect();
-        let local = LocalServer::start(&LocalServerOptions {
-            binary: ServerBinary::find(None, path.as_deref(), &tools)?,
-            data_directory: workspace.data_directory(),
-            cache_bytes: arguments.cache,
-            start_limit: Duration::from_secs(60),
-            extra_arguments: Vec::new(),
-            environment: Vec::new(),
-        })
+        let local = LocalServer::start(&LocalServerOptions::new(
+            ServerBinary::find(None, path.as_deref(), &tools)?,
+            workspace.data_directory(),
+            arguments.cache,
+        ))
         .await?;
         Ok(Self {
             server: Server::connect(&local.uri()).await?,

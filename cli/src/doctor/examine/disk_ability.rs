@@ -53,6 +53,7 @@ pub async fn probe(
                 model,
                 measured: true,
                 source: format!("measured during this run for {} s", PROBE_TIME.as_secs()),
+                ..DiskAbility::default()
             };
             session.document.examination.get_or_insert_default().disk = Some(ability);
             Ok(())
@@ -106,6 +107,7 @@ pub fn note(session: &mut Session, args: &ExamineArgs, subject: &Subject) -> Res
         model: chosen.model,
         measured: chosen.measured,
         source,
+        ..DiskAbility::default()
     });
     Ok(())
 }
@@ -120,7 +122,7 @@ fn choose(run: Option<&PathBuf>, place: &Path) -> Result<ScanDisk> {
     ScanDisk::choose(&args, place)
 }
 
-/// What scans are predicted for.
+/// What scans are predicted for while the server is watched; what it shows may change that afterwards.
 pub fn scan_disk(session: &Session) -> Option<ScanDisk> {
     let disk = session.document.examination.as_ref()?.disk.as_ref()?;
     Some(ScanDisk {

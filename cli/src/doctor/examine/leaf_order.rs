@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::Result;
-use mongodb::bson::{Document, doc};
 use seekscope_layout::{DataDirectory, LayoutError, TableFile, WalkOptions};
 use seekscope_run::{
     DataState, DeviceModel, FileRecord, FileRole, LayoutMeasurement, Limitation, RunDirectory,
@@ -15,7 +14,6 @@ use seekscope_server::{FileMap, Namespace};
 
 use super::disk_ability::scan_disk;
 use super::subject::Subject;
-use crate::doctor::permitted_build::FILES_UNNAMED;
 use crate::exit::message_of;
 use crate::layout::{Recorder, file_record, named_file, write_leaves};
 use crate::session::Session;
@@ -47,8 +45,6 @@ pub struct Walked {
     layout: Option<LayoutMeasurement>,
     files: Vec<FileRecord>,
     limitations: Vec<Limitation>,
-    /// What the directory itself says of its files, as documents of `$listCatalog`.
-    catalogue: Vec<Document>,
 }
 
 /// How many pages a second the walk may read: a small share of the disk's random reads.
@@ -133,12 +129,6 @@ pub fn keep(session: &mut Session, walked: Walked) {
         .for_each(|l| session.limit(l));
     session.document.layout = walked.layout;
     session.more_files.extend(walked.files);
-    // Where the server did not tell which file is which, its directory may.
-    let limitations = &mut session.document.limitations;
-    if !walked.catalogue.is_empty() && limitations.iter().any(|l| l.what == FILES_UNNAMED) {
-        limitations.retain(|l| l.what != FILES_UNNAMED);
-        session.file_map = Some(FileMap::from_catalog(&walked.catalogue));
-    }
 }
 
 impl Work {
@@ -162,7 +152,6 @@ impl Work {
             }
             opened => opened?,
         };
-        walked.catalogue = catalogue(&directory);
         let layout = walked.layout.insert(LayoutMeasurement {
             path: directory.path().display().to_string(),
             state: DataState::Live,
@@ -250,31 +239,6 @@ fn holds_documents_or_keys(table: &TableFile) -> bool {
 fn bytes_of(directory: &DataDirectory, table: &TableFile) -> u64 {
     let path = directory.path().join(&table.file);
     path.metadata().map_or(0, |metadata| metadata.len())
-}
-
-/// Tables by collection.
-fn catalogue(directory: &DataDirectory) -> Vec<Document> {
-    let mut entries: std::collections::BTreeMap<&str, (Option<&str>, Document)> =
-        std::collections::BTreeMap::new();
-    for table in directory.tables() {
-        let (Some(namespace), Some(ident)) = (&table.namespace, table.file.strip_suffix(".wt"))
-        else {
-            continue;
-        };
-        let entry = entries.entry(namespace).or_default();
-        match &table.index {
-            None => entry.0 = Some(ident),
-            Some(index) => {
-                entry.1.insert(index, ident);
-            }
-        }
-    }
-    let named = entries
-        .into_iter()
-        .filter_map(|(namespace, (ident, indexes))| {
-            Some(doc! { "ns": namespace, "ident": ident?, "idxIdent": indexes })
-        });
-    named.collect()
 }
 
 #[cfg(test)]

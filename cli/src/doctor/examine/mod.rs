@@ -35,8 +35,6 @@ use crate::signals::Signals;
 use gathering::Gathering;
 use subject::Subject;
 
-pub use seekscope_server::examination::rights::role_script;
-
 /// What was asked for, checked before anything is touched.
 #[derive(Debug)]
 pub struct Asked<'a> {

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use seekscope_run::{DeviceFacts, Limitation};
-use seekscope_server::examination::choose_member;
+use seekscope_server::examination::{choose_member, refuse_router};
 use seekscope_server::{ProcFs, Server};
 
 use super::Asked;
-use crate::doctor::permitted_build::read_file_map;
+use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -34,6 +34,7 @@ impl Subject {
         let step = progress.step("connecting");
         let proc_fs = ProcFs::host();
         let server = choose_member(asked.uri, &proc_fs).await?;
+        refuse_router(&server).await?;
         let standing = standing(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
         examination.set.clone_from(&standing.set);
@@ -59,7 +60,11 @@ impl Subject {
             session.document.device = DeviceFacts::of_path(Path::new("/"), data).ok();
         }
         session.document.target = Some(facts.target);
-        read_file_map(session, &server, asked.namespaces.first()).await;
+        if pid.is_some() || data.is_some() {
+            let names = FileNames::find(Some(&server), data.as_deref(), &asked.namespaces).await;
+            session.file_map = Some(names.map);
+            names.limitation.into_iter().for_each(|l| session.limit(l));
+        }
         session.save()?;
         Ok(Self {
             server,

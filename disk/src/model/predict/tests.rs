@@ -456,3 +456,28 @@ proptest! {
         }
     }
 }
+
+/// Shuffled blocks of a small file: read-ahead finds history and brings what comes later, unless it is
+/// gone by then. In order nothing is lost.
+#[test]
+fn what_is_idle_may_be_lost() {
+    let losing = PredictOptions {
+        idle_is_paged_out: true,
+        ..roomy()
+    };
+    let shuffled = region(9000).reads(Order::Shuffled, 3);
+    let kept = predict(&throttled(), &shuffled, &roomy());
+    let between = predict(&throttled(), &shuffled, &losing);
+    assert_eq!(kept.elapsed_high_ns, kept.elapsed_ns);
+    assert_eq!(between.elapsed_low_ns, kept.elapsed_ns);
+    assert!(between.elapsed_ns > kept.elapsed_ns, "{between:?}");
+    assert!(between.elapsed_high_ns > between.elapsed_ns, "{between:?}");
+    // Hardly a block is spared its own read.
+    let seconds = between.elapsed_high_ns as f64 / 1e9;
+    assert!((seconds * 152.0 / 9000.0) > 0.85, "{seconds} s");
+    let in_order = region(9000).reads(Order::Sequential, 3);
+    assert_eq!(
+        predict(&throttled(), &in_order, &losing),
+        predict(&throttled(), &in_order, &roomy())
+    );
+}

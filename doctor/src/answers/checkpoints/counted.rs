@@ -1,10 +1,9 @@
 //! Checkpoints and operations as the server counts them.
 
-use seekscope_pattern::Checkpoint;
-
 use super::CheckpointAnswer;
 use crate::Evidence;
 use crate::evidence::Series;
+use crate::wording::whole;
 
 /// How long all of them took since the server's start, ms; before and since WiredTiger 11.3. It rises when
 /// one has ended, by its length. Their number and the generation rise when one begins, the former even
@@ -22,55 +21,124 @@ const STATE: [&str; 2] = [
 const OPERATIONS: [&str; 5] = ["insert", "query", "update", "delete", "getmore"];
 /// Steps of the counters on either side; with fewer, chance decides.
 const STEPS_MIN: usize = 5;
+/// Checkpoints that are told apart within one step.
+const STEP_MAX: u64 = 100;
 
-/// Those that ended while the counters were sampled, and the one that had not when they ended; `None`
-/// without such counters, or without any.
-pub(super) fn checkpoints(evidence: &Evidence<'_>) -> Option<Vec<Checkpoint>> {
-    let mut found = evidence.status(&TOTAL_MS).map(ended).unwrap_or_default();
-    let state = evidence.status(&STATE);
-    found.extend(state.and_then(|state| under_way(state, found.last())));
-    (!found.is_empty()).then_some(found)
+/// How long the one that ended last took, ms, likewise. While one runs this is still the one before.
+const MOST_RECENT_MS: [&str; 2] = [
+    "wiredTiger.transaction.transaction checkpoint most recent time (msecs)",
+    "wiredTiger.checkpoint.most recent time (msecs)",
+];
+/// Their number, likewise.
+const NUMBER: [&str; 2] = [
+    "wiredTiger.transaction.transaction checkpoints",
+    "wiredTiger.checkpoint.generation",
+];
+
+/// A checkpoint by the server's own clock. When it ended is known to within one step of the counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Counted {
+    pub(super) took_ns: u64,
+    /// After this sample, CLOCK_MONOTONIC ns …
+    pub(super) ended_after_ns: u64,
+    /// … and by this one; of one that had not ended yet, the last sample.
+    pub(super) ended_by_ns: u64,
 }
 
-fn ended(total_ms: &Series) -> Vec<Checkpoint> {
-    let mut found: Vec<Checkpoint> = Vec::new();
+/// Those that ended while the counters were sampled, and the one that had not when they ended; empty
+/// without such counters.
+pub(super) fn counted(evidence: &Evidence<'_>) -> Vec<Counted> {
+    let mut found = evidence
+        .status(&TOTAL_MS)
+        .map(|total_ms| ended(total_ms, &Others::of(evidence)))
+        .unwrap_or_default();
+    let state = evidence.status(&STATE);
+    found.extend(state.and_then(|state| under_way(state, found.last())));
+    found
+}
+
+/// Had one not ended when the counters did? Then it took longer than is known.
+pub(super) fn one_is_under_way(evidence: &Evidence<'_>) -> bool {
+    let state = evidence.status(&STATE).and_then(Series::last);
+    state.is_some_and(|state| state != 0.0)
+}
+
+/// The counters that tell several checkpoints within one step apart.
+struct Others<'a> {
+    most_recent_ms: Option<&'a Series>,
+    number: Option<&'a Series>,
+}
+
+impl<'a> Others<'a> {
+    fn of(evidence: &Evidence<'a>) -> Self {
+        Self {
+            most_recent_ms: evidence.status(&MOST_RECENT_MS),
+            number: evidence.status(&NUMBER),
+        }
+    }
+
+    /// Lengths of the checkpoints that ended in a step, ms, given their sum. Counters of one sample have
+    /// the same time.
+    fn lengths_ms(&self, sum_ms: f64, from_ns: u64, to_ns: u64) -> Vec<f64> {
+        let last_ms = self.most_recent_ms.and_then(|series| series.at(to_ns));
+        let Some(last_ms) = last_ms.filter(|last_ms| (0.0..sum_ms).contains(last_ms)) else {
+            return vec![sum_ms];
+        };
+        let at = |t_ns| self.number?.at(t_ns);
+        let began = at(from_ns).zip(at(to_ns)).map_or(0.0, |(a, b)| b - a);
+        // The number rises for those with nothing to write too, so there were at most so many before the
+        // last; nothing tells how long each of them took.
+        let before = whole(began - 1.0).clamp(1, STEP_MAX);
+        let each_ms = (sum_ms - last_ms) / before as f64;
+        let mut lengths_ms: Vec<f64> = (0..before).map(|_| each_ms).collect();
+        lengths_ms.push(last_ms);
+        lengths_ms
+    }
+}
+
+fn ended(total_ms: &Series, others: &Others<'_>) -> Vec<Counted> {
+    let mut found: Vec<Counted> = Vec::new();
     for pair in total_ms.points.windows(2) {
-        let ((_, before), (ended_ns, after)) = (pair[0], pair[1]);
+        let ((from_ns, before), (to_ns, after)) = (pair[0], pair[1]);
         // A total that falls is that of a server that started anew.
         if after <= before {
             continue;
         }
-        let started_ns = ended_ns.saturating_sub(nanoseconds(after - before));
-        let free_from_ns = found.last().map_or(0, |last| last.ended_ns);
-        found.push(Checkpoint {
-            started_ns: started_ns.max(free_from_ns),
-            ended_ns,
-            ..Checkpoint::default()
-        });
+        let lengths_ms = others.lengths_ms(after - before, from_ns, to_ns);
+        let several = lengths_ms.len() > 1;
+        let mut ended_by_ns = to_ns;
+        let mut of_step: Vec<Counted> = Vec::new();
+        for ms in lengths_ms.into_iter().rev() {
+            let took_ns = nanoseconds(ms);
+            of_step.push(Counted {
+                took_ns,
+                // One after another: where each ended is then taken from the sample backwards.
+                ended_after_ns: if several { ended_by_ns } else { from_ns },
+                ended_by_ns,
+            });
+            ended_by_ns = ended_by_ns.saturating_sub(took_ns);
+        }
+        found.extend(of_step.into_iter().rev());
     }
     found
 }
 
 /// From the first sample that saw it to the last one: it took at least so long.
-fn under_way(state: &Series, last: Option<&Checkpoint>) -> Option<Checkpoint> {
-    let ended_ns = state.points.last()?.0;
+fn under_way(state: &Series, last: Option<&Counted>) -> Option<Counted> {
+    let ended_by_ns = state.points.last()?.0;
     let none_ran = state.points.iter().rposition(|(_, state)| *state == 0.0);
     let (seen_ns, _) = *state.points.get(none_ran.map_or(0, |at| at + 1))?;
-    let started_ns = last.map_or(seen_ns, |last| seen_ns.max(last.ended_ns));
-    (started_ns < ended_ns).then(|| Checkpoint {
-        started_ns,
-        ended_ns,
-        ..Checkpoint::default()
+    let started_ns = last.map_or(seen_ns, |last| seen_ns.max(last.ended_by_ns));
+    (started_ns < ended_by_ns).then_some(Counted {
+        took_ns: ended_by_ns - started_ns,
+        ended_after_ns: ended_by_ns,
+        ended_by_ns,
     })
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "clamped to a day"
-)]
+/// At most a day.
 fn nanoseconds(ms: f64) -> u64 {
-    (ms.clamp(0.0, 86_400_000.0) * 1e6) as u64
+    whole(ms.min(86_400_000.0) * 1e6)
 }
 
 /// Operations per second while checkpoints ran over otherwise.

@@ -1,10 +1,12 @@
 //! What checkpoints cost, and which dirty limit would bound them on this disk.
 //!
-//! From the trace, where a checkpoint is what its threads wrote and synced; else from the server's
-//! counters, which tell when one had ended and how long it took.
+//! How many there were and how long they took come from the server's own counters where it answers, else
+//! from the trace, where a checkpoint is what its threads wrote and synced. `joined` adds to the counted
+//! ones what the trace saw of them, and says where the two disagree.
 
 mod counted;
 mod dirty_limit;
+mod joined;
 
 use std::ops::RangeInclusive;
 
@@ -27,12 +29,17 @@ const OF_COUNTERS: &str = "serverStatus";
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CheckpointAnswer {
-    /// In the order of time, from the trace or else from the server's counters.
+    /// In the order of time.
     pub checkpoints: Vec<Checkpoint>,
-    /// "trace" or "serverStatus".
+    /// Where number and lengths are from: "serverStatus", or "trace" where the server does not tell. What
+    /// was written and synced is from the trace either way.
     pub source: String,
     pub median_s: f64,
     pub longest_s: f64,
+    /// The last had not ended when the observation did: it took longer than is known.
+    pub last_is_under_way: bool,
+    /// What to say where trace and counters differ, with both figures.
+    pub disagreement: Option<String>,
     /// Journal syncs while a checkpoint ran and otherwise, 99th percentile, ns.
     pub journal_during_p99_ns: Option<u64>,
     pub journal_otherwise_p99_ns: Option<u64>,
@@ -41,6 +48,9 @@ pub struct CheckpointAnswer {
     pub reads_otherwise_p99_ns: Option<u64>,
     /// Operations per second while checkpoints ran over otherwise (1: no difference).
     pub throughput_ratio: Option<f64>,
+    /// Of what the server wrote into its data files, the share that checkpoints wrote themselves; the rest
+    /// was evicted, and what of it the page cache still holds a checkpoint's syncs flush as well.
+    pub own_share: Option<f64>,
     pub dirty_limit: Option<DirtyLimit>,
 }
 
@@ -48,6 +58,12 @@ impl CheckpointAnswer {
     /// Time in which a checkpoint ran, s.
     pub fn total_s(&self) -> f64 {
         self.checkpoints.iter().map(seconds).sum()
+    }
+
+    /// Is the longest the one that had not ended, so that it took longer than that?
+    pub fn longest_is_under_way(&self) -> bool {
+        let last_s = self.checkpoints.last().map(seconds);
+        self.last_is_under_way && last_s.is_some_and(|last_s| last_s >= self.longest_s)
     }
 
     /// The time in which checkpoints would have been seen, s.
@@ -86,19 +102,23 @@ pub(super) fn checkpoints(evidence: &Evidence<'_>) -> Option<CheckpointAnswer> {
     let traced = evidence
         .device_use
         .filter(|found| !found.checkpoints.is_empty());
-    let of_trace = traced.map(|found| (found.checkpoints.clone(), OF_TRACE));
-    let of_counters = || Some((counted::checkpoints(evidence)?, OF_COUNTERS));
-    // A trace that was ended early did not see those that came later.
-    let (checkpoints, source) = if evidence.counters_outlast_trace() {
-        of_counters().or(of_trace)
-    } else {
-        of_trace.or_else(of_counters)
-    }?;
+    let of_trace = traced.map_or(&[][..], |found| &found.checkpoints);
+    let counted = joined::join(&counted::counted(evidence), of_trace);
+    let (checkpoints, source) = match counted.is_empty() {
+        true => (of_trace.to_vec(), OF_TRACE),
+        false => (counted, OF_COUNTERS),
+    };
     let lengths: Vec<f64> = checkpoints.iter().map(seconds).collect();
+    let of_counters = source == OF_COUNTERS;
     let mut answer = CheckpointAnswer {
         source: source.into(),
         median_s: median(&lengths)?,
         longest_s: lengths.iter().copied().fold(0.0, f64::max),
+        last_is_under_way: of_counters && counted::one_is_under_way(evidence),
+        // A trace that was ended early did not see those that came later.
+        disagreement: (of_counters && !evidence.counters_outlast_trace())
+            .then(|| joined::disagreement(&checkpoints, of_trace))
+            .flatten(),
         checkpoints,
         ..CheckpointAnswer::default()
     };
@@ -110,6 +130,7 @@ pub(super) fn checkpoints(evidence: &Evidence<'_>) -> Option<CheckpointAnswer> {
         answer.reads_otherwise_p99_ns = p99(&found.reads_otherwise_ns);
     }
     answer.throughput_ratio = counted::throughput_ratio(evidence, &answer);
+    answer.own_share = dirty_limit::own_share(evidence);
     answer.dirty_limit = dirty_limit::dirty_limit(evidence, &answer);
     Some(answer)
 }

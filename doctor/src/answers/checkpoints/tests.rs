@@ -170,25 +170,162 @@ fn one_that_has_not_ended() {
             (second(found.started_ns), second(found.ended_ns)),
             (21.0, 60.0)
         );
+        assert!(answer.longest_is_under_way(), "it took at least so long");
     }
 }
 
+/// A counter's value by second: it holds each until the next.
+fn steps(recording: &mut Recording, name: &str, steps: &[(f64, f64)]) {
+    recording.values("serverStatus", name, |s| {
+        let value = steps.iter().rev().find(|(from_s, _)| s >= *from_s);
+        value.map_or(0.0, |(_, value)| *value)
+    });
+}
+
+/// The trace of a checkpoint of 18.66 s whose long syncs came out as 4.29 s each, so that it falls to pieces
+/// of which the longest takes 6.6 s. The server ends it within the second before 39.
+fn cut_off() -> Recording {
+    let mut recording = Recording::new();
+    let table = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
+    let tid = recording.thread("WTCheck.tThread");
+    for (at_s, latency_s, is_sync) in [
+        (20.0, 2.3, false),
+        (22.3, 4.29, true),
+        (31.0, 4.29, true),
+        (38.6, 0.06, true),
+    ] {
+        let call = Call {
+            tid,
+            file_id: table,
+            at_s,
+            offset: 0,
+            bytes: 1 << 20,
+            latency_s,
+        };
+        match is_sync {
+            true => recording.sync(call),
+            false => recording.write(call),
+        }
+    }
+    recording.steady(CACHE_BYTES_MAX, GIB as f64);
+    // A fifth of the cache is dirty when it begins, and less than half of that otherwise.
+    recording.values("serverStatus", DIRTY_BYTES, |s| {
+        if (18.0..22.0).contains(&s) {
+            0.2 * GIB as f64
+        } else {
+            0.08 * GIB as f64
+        }
+    });
+    let [number, last_ms, total_ms, state] = NAMES[0];
+    steps(&mut recording, number, &[(0.0, 7.0), (20.0, 8.0)]);
+    steps(&mut recording, last_ms, &[(0.0, 100.0), (39.0, 18_660.0)]);
+    steps(&mut recording, total_ms, &[(0.0, 700.0), (39.0, 19_360.0)]);
+    steps(
+        &mut recording,
+        state,
+        &[(0.0, 0.0), (20.0, 1.0), (39.0, 0.0)],
+    );
+    recording
+}
+
 #[test]
-fn of_counters_where_the_trace_ended_early() {
+fn the_server_says_how_long_and_the_trace_what_was_written() {
+    let answer = answer(&cut_off()).unwrap();
+    assert_eq!(
+        (answer.source.as_str(), answer.checkpoints.len()),
+        ("serverStatus", 1)
+    );
+    assert!(
+        (answer.longest_s - 18.66).abs() < 0.001,
+        "{}",
+        answer.longest_s
+    );
+    let found = answer.checkpoints[0];
+    // The counters tell when it ended to within a second, the trace exactly.
+    assert!((second(found.ended_ns) - 38.66).abs() < 0.01);
+    assert_eq!((found.written_bytes, found.syncs), (1 << 20, 3));
+    let said = answer.disagreement.unwrap();
+    assert!(said.contains("18.7 s") && said.contains("6.59 s"), "{said}");
+}
+
+#[test]
+fn the_dirty_limit_follows_from_the_servers_own_time() {
+    // Of a fifth of the cache in 18.66 s, 2 s write 2.1 %.
+    let limit = answer(&cut_off()).unwrap().dirty_limit.unwrap();
+    assert_eq!(
+        limit.setting,
+        "eviction_dirty_target=1,eviction_dirty_trigger=2"
+    );
+    assert!((limit.checkpoint_s - 1.866).abs() < 0.01, "{limit:?}");
+}
+
+/// As on mongod 4.4.6 under random updates: the limit had no effect there.
+#[test]
+fn no_limit_is_promised_where_evicted_pages_are_flushed() {
+    let with_own = |own_bytes_per_s: f64| {
+        let mut recording = cut_off();
+        let written = "wiredTiger.block-manager.bytes written";
+        recording.rising(written, 40e6);
+        recording.rising(&format!("{written} for checkpoint"), own_bytes_per_s);
+        answer(&recording).unwrap()
+    };
+    let flushing = with_own(0.4e6);
+    assert_eq!(flushing.dirty_limit, None);
+    assert!((flushing.own_share.unwrap() - 0.01).abs() < 1e-6);
+    // Half of it their own: of that half a tenth may be dirty.
+    let limit = with_own(20e6).dirty_limit.unwrap();
+    assert!(
+        (limit.checkpoint_s - 18.66 * 0.55).abs() < 0.01,
+        "{limit:?}"
+    );
+}
+
+#[test]
+fn trace_and_counters_that_agree_say_nothing() {
+    let mut recording = traced();
+    let [_, last_ms, total_ms, _] = NAMES[0];
+    steps(&mut recording, last_ms, &[(0.0, 100.0), (33.0, 12_100.0)]);
+    steps(&mut recording, total_ms, &[(0.0, 700.0), (33.0, 12_800.0)]);
+    let answer = answer(&recording).unwrap();
+    assert_eq!((answer.longest_s, answer.disagreement), (12.1, None));
+}
+
+#[test]
+fn one_that_began_before_the_watch() {
+    let mut recording = Recording::new();
+    let [_, last_ms, total_ms, state] = NAMES[0];
+    steps(&mut recording, last_ms, &[(0.0, 9_000.0), (5.0, 15_000.0)]);
+    steps(
+        &mut recording,
+        total_ms,
+        &[(0.0, 50_000.0), (5.0, 65_000.0)],
+    );
+    steps(&mut recording, state, &[(0.0, 1.0), (5.0, 0.0)]);
+    let answer = answer(&recording).unwrap();
+    assert_eq!((answer.longest_s, answer.last_is_under_way), (15.0, false));
+}
+
+#[test]
+fn several_in_one_step_are_told_apart() {
+    let mut recording = Recording::new();
+    let [number, last_ms, total_ms, _] = NAMES[0];
+    steps(&mut recording, number, &[(0.0, 7.0), (30.0, 10.0)]);
+    steps(&mut recording, last_ms, &[(0.0, 100.0), (30.0, 300.0)]);
+    steps(&mut recording, total_ms, &[(0.0, 700.0), (30.0, 1_400.0)]);
+    let answer = answer(&recording).unwrap();
+    let lengths: Vec<f64> = answer.checkpoints.iter().map(seconds).collect();
+    assert_eq!(lengths, [0.2, 0.2, 0.3]);
+    let ends = answer.checkpoints.iter().map(|c| second(c.ended_ns));
+    assert_eq!(ends.collect::<Vec<f64>>(), [29.5, 29.7, 30.0]);
+}
+
+#[test]
+fn a_trace_serves_where_the_server_does_not_count() {
     let mut recording = traced();
     recording.rising("opcounters.insert", 100.0);
-    let source = |recording: &Recording| answer(recording).unwrap().source;
-    let [_, _, total_ms, _] = NAMES[0];
-    recording.values("serverStatus", total_ms, |s| {
-        if s < 55.0 { 700.0 } else { 9700.0 }
-    });
-    assert_eq!(source(&recording), "trace");
     recording.document.phases[0].ended_ns = crate::testing::START_NS + 30_000_000_000;
-    assert_eq!(source(&recording), "serverStatus");
-    let mut without = traced();
-    without.rising("opcounters.insert", 100.0);
-    without.document.phases = recording.document.phases;
-    assert_eq!(source(&without), "trace", "nothing else counts them");
+    let source = answer(&recording).unwrap().source;
+    assert_eq!(source, "trace", "nothing else counts them");
 }
 
 #[test]

@@ -67,19 +67,22 @@ fn of_group(evidence: &Evidence<'_>, limit: &IoLimit) -> Option<Ceiling> {
 
 /// Token buckets that the disk's survey found.
 fn of_volume(evidence: &Evidence<'_>) -> Option<Ceiling> {
-    let (model, measured) = evidence.model()?;
+    let volume = evidence.expected().filter(|disk| disk.measured)?;
+    let model = &volume.model;
     let requests = model
         .iops_bucket
         .map(|b| (b.per_s, "requests/s", ["reads", "writes"]));
     let bytes = model
         .bytes_bucket
         .map(|b| (b.per_s, "bytes/s", ["read_bytes", "write_bytes"]));
-    let found = [requests, bytes].into_iter().flatten().filter(|_| measured);
-    let judged = found.filter_map(|(per_s, unit, names)| {
-        let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s)?;
-        ceiling.name = format!("the volume's {per_s:.0} {unit}");
-        Some(ceiling)
-    });
+    let judged = [requests, bytes]
+        .into_iter()
+        .flatten()
+        .filter_map(|(per_s, unit, names)| {
+            let mut ceiling = judge(&rates_of(evidence, SOURCE, &names)?, per_s)?;
+            ceiling.name = format!("the volume's {per_s:.0} {unit}");
+            Some(ceiling)
+        });
     judged.max_by(|a, b| a.share.total_cmp(&b.share))
 }
 

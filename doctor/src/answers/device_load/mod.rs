@@ -37,6 +37,8 @@ pub struct DeviceLoad {
     pub peak_utilisation: Option<f64>,
     /// The ability was measured, not that of a typical disk.
     pub ability_measured: bool,
+    /// What the ability rests on: "measured", "as seen in this run", "of a typical disk".
+    pub ability_basis: String,
     /// Of all I/O of the disk, the share (0..=1) of bytes that the examined server caused.
     pub server_share: Option<f64>,
     /// The limit that flattened the load: "cgroup read IOPS 150/s", "volume's 3,000 IOPS"; `None`: none seen.
@@ -72,9 +74,12 @@ pub(super) fn device_load(evidence: &Evidence<'_>) -> Option<DeviceLoad> {
     };
     load.server_share = server_share(evidence, &load);
     load.ceiling = ceiling_reached(evidence).map(|ceiling| ceiling.name);
-    if let Some((model, measured)) = evidence.model().filter(|_| load.request_bytes() > 0.0) {
-        let able = ability::requests_per_s(model, load.request_bytes());
-        load.ability_measured = measured;
+    if let Some(disk) = evidence.ability().filter(|_| load.request_bytes() > 0.0) {
+        // The load is that of all processes, and a limit of the server's group holds for the server alone.
+        let model = evidence.disk_beyond_limits();
+        let able = model.and_then(|model| ability::requests_per_s(&model, load.request_bytes()));
+        load.ability_measured = disk.measured;
+        load.ability_basis = disk.basis().into();
         load.able_requests_per_s = able;
         // The ability for this size of request is bounded by bytes as well.
         let over = |requests: f64| able.map(|able| requests / able);

@@ -19,7 +19,7 @@ pub(super) struct Reading {
 }
 
 /// From the leaves as they lie.
-pub(super) fn by_layout(file: &LayoutFile, disk_measured: bool) -> Option<Reading> {
+pub(super) fn by_layout(file: &LayoutFile, disk: &str) -> Option<Reading> {
     let scan = file.predicted_scan.as_ref()?;
     Some(Reading {
         span: Span {
@@ -28,10 +28,7 @@ pub(super) fn by_layout(file: &LayoutFile, disk_measured: bool) -> Option<Readin
             high_s: scan.now_high_s.max(scan.now_s),
         },
         ordered_s: Some(scan.ordered_s),
-        basis: match disk_measured {
-            true => "layout walked, disk measured".into(),
-            false => "layout walked, a typical disk".into(),
-        },
+        basis: format!("layout walked, {disk}"),
     })
 }
 
@@ -40,7 +37,7 @@ pub(super) fn by_layout(file: &LayoutFile, disk_measured: bool) -> Option<Readin
 pub(super) fn by_size(
     collection: &CollectionFacts,
     model: &DeviceModel,
-    disk_measured: bool,
+    disk: &str,
 ) -> Option<Reading> {
     let free = collection.reusable_bytes.unwrap_or(0);
     let used_bytes = collection.storage_bytes.saturating_sub(free) as f64;
@@ -55,6 +52,10 @@ pub(super) fn by_size(
     let limit_s = model
         .iops_bucket
         .map_or(0.0, |bucket| 1.0 / bucket.per_s.max(1.0));
+    let stream = match model.bytes_bucket {
+        Some(bucket) if bucket.per_s > 0.0 => stream.min(bucket.per_s),
+        _ => stream,
+    };
     let low_s = used_bytes / stream;
     let high_s = (leaves * read_s.max(limit_s)).max(low_s);
     Some(Reading {
@@ -64,10 +65,7 @@ pub(super) fn by_size(
             high_s,
         },
         ordered_s: Some(low_s),
-        basis: match disk_measured {
-            true => "size and the measured disk; the order on disk is not known".into(),
-            false => "size and a typical disk; the order on disk is not known".into(),
-        },
+        basis: format!("size, {disk}; the order on disk is not known"),
     })
 }
 

@@ -5,6 +5,7 @@ use seekscope_run::{CollectionFacts, LayoutFile};
 use super::reading::{self, Reading};
 use crate::Evidence;
 use crate::namespaces::is_internal;
+use crate::wording::disk_in_words;
 
 /// A collection.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,11 +23,7 @@ pub(super) struct Subject {
 /// Every collection whose reading can be reckoned, but the server's own: a resync copies none of them but
 /// small ones.
 pub(super) fn subjects(evidence: &Evidence<'_>) -> Vec<Subject> {
-    let measured = evidence
-        .document
-        .layout
-        .as_ref()
-        .is_some_and(|l| l.disk_measured);
+    let disk = disk_in_words(evidence.ability());
     let files = evidence.layout_files();
     let collections = evidence.examined().map_or(&[][..], |m| &m.collections);
     let walked = files.iter().filter(|file| file.index.is_none());
@@ -34,12 +31,12 @@ pub(super) fn subjects(evidence: &Evidence<'_>) -> Vec<Subject> {
         .filter_map(|file| {
             let namespace = file.namespace.as_deref()?;
             let told = collections.iter().find(|c| c.namespace == namespace);
-            of_walked(file, files, told, measured)
+            of_walked(file, files, told, disk)
         })
         .collect();
-    if let Some((model, measured)) = evidence.model() {
+    if let Some((model, _)) = evidence.model() {
         let told = collections.iter().filter_map(|collection| {
-            let reading = reading::by_size(collection, model, measured)?;
+            let reading = reading::by_size(collection, model, disk)?;
             Some(of_told(collection, reading))
         });
         let told: Vec<Subject> = told
@@ -55,7 +52,7 @@ fn of_walked(
     file: &LayoutFile,
     files: &[LayoutFile],
     told: Option<&CollectionFacts>,
-    disk_measured: bool,
+    disk: &str,
 ) -> Option<Subject> {
     let used = |file: &LayoutFile| file.file_bytes.saturating_sub(file.free_bytes);
     let indexes = files
@@ -71,7 +68,7 @@ fn of_walked(
             (true, Some(told)) => index_bytes_of(told),
             _ => index_bytes,
         },
-        reading: reading::by_layout(file, disk_measured)?,
+        reading: reading::by_layout(file, disk)?,
     })
 }
 

@@ -63,6 +63,16 @@ pub(super) struct Work {
     sort_bytes: f64,
 }
 
+/// Bytes per second that the server's control group lets it write; infinite without a limit.
+fn write_limit(evidence: &Evidence<'_>) -> f64 {
+    let settings = evidence.host_settings();
+    let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
+    let of_writes = limits.iter().filter(|limit| limit.what == "write bytes/s");
+    of_writes
+        .map(|limit| limit.per_s.max(1) as f64)
+        .fold(f64::INFINITY, f64::min)
+}
+
 impl Work {
     pub(super) fn of(evidence: &Evidence<'_>) -> Self {
         let rate = evidence
@@ -76,8 +86,9 @@ impl Work {
                     .ok()
             })
             .filter(|mib| *mib > 0.0);
+        let stream = rate.filter(|r| *r > 0.0).unwrap_or(STREAM_BYTES_PER_S);
         Self {
-            stream_bytes_per_s: rate.filter(|r| *r > 0.0).unwrap_or(STREAM_BYTES_PER_S),
+            stream_bytes_per_s: stream.min(write_limit(evidence)),
             sort_bytes: parameter.unwrap_or(SORT_MIB) * (1 << 20) as f64,
         }
     }

@@ -9,6 +9,8 @@ use crate::wording::{mongosh, whole};
 /// The cache may take so much of the memory that there is: the rest is for connections, sorts, the page
 /// cache and the kernel. MongoDB's own default is half of what is beyond 1 GiB.
 const CACHE_SHARE_MAX: f64 = 0.8;
+/// Memory that cannot be given up may fill so much of it before the kernel ends processes.
+const FILLED_SHARE_MAX: f64 = 0.9;
 /// The production notes ask for 1 ("0 or 1").
 const SWAPPINESS_MAX: u32 = 10;
 /// "5 to 15 %" and "3 to 5 %" of memory are what guides for databases give; Linux's defaults of 20 and 10
@@ -31,8 +33,46 @@ pub(crate) fn memory_limit(evidence: &Evidence<'_>) -> Option<(u64, &'static str
 }
 
 /// The largest cache that so much memory bears.
-pub(crate) fn largest_cache(limit_bytes: u64) -> u64 {
+fn largest_cache(limit_bytes: u64) -> u64 {
     whole(CACHE_SHARE_MAX * limit_bytes as f64)
+}
+
+/// By how much the cache may grow on what its server's control group or host has; `None` where that is not
+/// known. What processes hold that the kernel cannot give up counts too: a cache grows into what is left.
+pub(crate) fn room_for_cache(evidence: &Evidence<'_>, cache_bytes: u64) -> Option<u64> {
+    let (limit_bytes, _) = memory_limit(evidence)?;
+    let room = largest_cache(limit_bytes).saturating_sub(cache_bytes);
+    let held = group_memory(evidence).and_then(|group| group.anonymous_bytes);
+    let left = held.map(|held| whole(FILLED_SHARE_MAX * limit_bytes as f64).saturating_sub(held));
+    Some(left.map_or(room, |left| room.min(left)))
+}
+
+/// What the kernel counts for the control group whose limit counts, at the end of the observation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GroupMemory {
+    pub(crate) limit_bytes: u64,
+    pub(crate) used_bytes: u64,
+    /// Of processes themselves: it cannot be given up without swapping.
+    pub(crate) anonymous_bytes: Option<u64>,
+    /// Page cache.
+    pub(crate) file_bytes: Option<u64>,
+}
+
+/// `None` without such a limit.
+pub(crate) fn group_memory(evidence: &Evidence<'_>) -> Option<GroupMemory> {
+    let last = |name| Some(whole(evidence.counters.get("cgroup", name)?.last()?));
+    let limit_bytes = last("memory_limit_bytes")?;
+    // One above the host's memory limits nothing.
+    let host = evidence.document.host.as_ref().map(|h| h.memory_bytes);
+    if host.is_some_and(|host| host > 0 && limit_bytes >= host) {
+        return None;
+    }
+    Some(GroupMemory {
+        limit_bytes,
+        used_bytes: last("memory_bytes")?,
+        anonymous_bytes: last("memory_anonymous_bytes"),
+        file_bytes: last("memory_file_bytes"),
+    })
 }
 
 /// The least memory that bears such a cache.

@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 
-pub(crate) use memory::{cache_is_too_large, largest_cache, memory_for_cache, memory_limit};
+pub(crate) use memory::{
+    GroupMemory, cache_is_too_large, group_memory, memory_for_cache, memory_limit, room_for_cache,
+};
 pub(crate) use server::{Tickets, tickets_of};
 
 /// One setting.

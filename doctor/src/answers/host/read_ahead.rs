@@ -1,9 +1,9 @@
 //! Read-ahead: what this server's own reads want of it, and what it costs now.
 //!
-//! Two losses, both in the disk's time. Too large: bytes that the disk read and nobody asked for, times
-//! its time per byte. Too small: a stream in requests of W bytes pays the disk's fixed time L0 once per
-//! W, so for B streamed bytes B × L0 × (1/W − 1/W'), W' being what streams want; less where the kernel
-//! has the next window under way already, so it is an upper bound.
+//! Two losses, both in the disk's time, and of the server's own reads alone. Too large: bytes that the disk
+//! read and nobody asked for make each read longer. Too small: a stream in requests of W bytes takes longer
+//! than one in the larger requests that streams want; less where the kernel has the next window under way
+//! already, so it is an upper bound.
 
 use seekscope_pattern::{FileTrace, PatternKind, TraceAnalysis};
 use seekscope_run::DeviceModel;
@@ -12,6 +12,7 @@ use seekscope_run::units::format_bytes;
 use super::HostAnswer;
 use super::disk::queue_file;
 use crate::Evidence;
+use crate::evidence::ability;
 use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
 
 /// Linux's default: fine for a mixture.
@@ -58,7 +59,7 @@ pub(super) fn read_ahead(evidence: &Evidence<'_>) -> Option<HostAnswer> {
     let (wants_kib, wants, why) = wanted(asked.as_ref(), kib);
     let loss = asked.as_ref().and_then(|asked| {
         let (model, _) = evidence.model()?;
-        Some(asked.loss_s(model, kib) * 3600.0 / evidence.observed_s()?)
+        Some(asked.loss_s(model, kib)? * 3600.0 / evidence.observed_s()?)
     });
     let fits = match (&asked, loss) {
         (_, Some(loss)) => loss < LOSS_S_PER_HOUR_MIN,
@@ -133,13 +134,19 @@ impl Asked {
         bytes as f64 / self.all.max(1) as f64
     }
 
-    /// Of the trace, s.
-    fn loss_s(&self, model: &DeviceModel, kib: u64) -> f64 {
-        let unwanted_ns = self.unwanted as f64 * model.ns_per_byte;
-        let window = (kib.max(4) * 1024) as f64;
-        let better = (STREAM_KIB * 1024) as f64;
-        let per_byte = (1.0 / window - 1.0 / better).max(0.0);
-        (unwanted_ns + self.streamed as f64 * model.l0_ns * per_byte) / 1e9
+    /// Of the trace, s; `None` for a model without figures.
+    fn loss_s(&self, model: &DeviceModel, kib: u64) -> Option<f64> {
+        let reads = self.reads.max(1) as f64;
+        let each = |bytes: u64| ability::latency_ns(model, bytes as f64 / reads, 1.0);
+        let wanted = self.all.saturating_sub(self.unwanted);
+        let unwanted_ns = (each(self.all)? - each(wanted)?) * reads;
+        let window_bytes = (kib.max(4) * 1024) as f64;
+        let better_bytes = (STREAM_KIB * 1024) as f64;
+        let window_ns = |bytes: f64| ability::latency_ns(model, bytes, 1.0);
+        let per_byte = window_ns(window_bytes)? / window_bytes;
+        let better = window_ns(better_bytes)? / better_bytes;
+        let small_ns = self.streamed as f64 * (per_byte - better).max(0.0);
+        Some((unwanted_ns.max(0.0) + small_ns) / 1e9)
     }
 
     /// Without a device model: the wrong kind of window for the pattern that dominates.

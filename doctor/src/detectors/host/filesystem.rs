@@ -1,6 +1,6 @@
 //! `filesystem.unfit`: the data lies on something that hurts a database, or is mounted so.
 
-use seekscope_run::Finding;
+use seekscope_run::{Distortion, Finding};
 
 use super::Detector;
 use crate::{Answers, Evidence};
@@ -24,6 +24,8 @@ const UNFIT: [&str; 9] = [
     "loop-device",
 ];
 
+const COMMAND: &str = "findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS";
+
 /// Of these, what costs something now and then.
 const MILD: [&str; 3] = ["online-discard", "access-times", "loop-device"];
 
@@ -32,38 +34,53 @@ fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
         return Vec::new();
     };
     let distortions = host.surroundings.distortions.iter();
-    distortions
+    let (mild, grave): (Vec<&Distortion>, Vec<&Distortion>) = distortions
         .filter(|distortion| UNFIT.contains(&distortion.id.as_str()))
-        .map(|distortion| Finding {
-            id: "filesystem.unfit".into(),
-            subject: distortion.id.clone(),
-            title: format!(
-                "The data's filesystem does not suit a database: {}",
-                distortion.what
-            ),
-            evidence: vec![
-                format!("{} (host's mounts and settings).", distortion.what),
-                distortion.consequence.clone(),
-                distortion.remedy.clone(),
-            ],
-            confidence: if MILD.contains(&distortion.id.as_str()) {
-                "low"
-            } else {
-                "medium"
-            }
-            .into(),
-            risk: "Data has to be moved, or its filesystem mounted anew: try it on a secondary."
-                .into(),
-            command: "findmnt -o TARGET,SOURCE,FSTYPE,OPTIONS".into(),
-            ..Finding::default()
-        })
-        .collect()
+        .partition(|distortion| MILD.contains(&distortion.id.as_str()));
+    let grave = grave.into_iter().map(of_one);
+    grave.chain(of_mild(&mild)).collect()
+}
+
+fn of_one(distortion: &Distortion) -> Finding {
+    Finding {
+        id: "filesystem.unfit".into(),
+        subject: distortion.id.clone(),
+        title: format!(
+            "The data's filesystem does not suit a database: {}",
+            distortion.what
+        ),
+        evidence: evidence_of(distortion),
+        confidence: "medium".into(),
+        risk: "Data has to be moved, or its filesystem mounted anew: try it on a secondary.".into(),
+        command: COMMAND.into(),
+        ..Finding::default()
+    }
+}
+
+/// All that costs something now and then as one finding: most hosts have some of it.
+fn of_mild(distortions: &[&Distortion]) -> Option<Finding> {
+    let what: Vec<&str> = distortions.iter().map(|d| d.what.as_str()).collect();
+    (!what.is_empty()).then(|| Finding {
+        id: "filesystem.unfit".into(),
+        title: format!("Costs something now and then: {}", what.join("; ")),
+        evidence: distortions.iter().flat_map(|d| evidence_of(d)).collect(),
+        confidence: "low".into(),
+        risk: "A filesystem is mounted anew for it: try it on a secondary.".into(),
+        command: COMMAND.into(),
+        ..Finding::default()
+    })
+}
+
+fn evidence_of(distortion: &Distortion) -> Vec<String> {
+    vec![
+        format!("{} (host's mounts and settings).", distortion.what),
+        distortion.consequence.clone(),
+        distortion.remedy.clone(),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::Distortion;
-
     use super::*;
     use crate::testing::Recording;
 
@@ -83,6 +100,16 @@ mod tests {
         let found = recording.findings(&DETECTOR);
         assert_eq!(found.len(), 1);
         assert!(found[0].title.contains("/data is on overlay"));
+    }
+
+    #[test]
+    fn what_costs_little_is_one_line() {
+        let mut recording = Recording::new();
+        recording.host().surroundings.distortions =
+            vec![distortion("access-times"), distortion("online-discard")];
+        let found = recording.findings(&DETECTOR);
+        assert_eq!((found.len(), found[0].confidence.as_str()), (1, "low"));
+        assert!(crate::ranking::is_boilerplate(&found[0]));
     }
 
     #[test]

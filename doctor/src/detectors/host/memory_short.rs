@@ -1,10 +1,19 @@
-//! `memory.short`: tasks wait for memory, or the server was swapped out.
+//! `memory.short`: what is in use does not fit into memory, tasks wait for memory, or the server was swapped
+//! out.
+//!
+//! That a control group is full says nothing: page cache fills whatever there is. But a page that is read
+//! again after it had been evicted (a refault) was evicted for want of room, and a server whose reads are
+//! mostly refaults, in a group that is at its limit, works on more data than that holds. With room left they
+//! are the last of an earlier shortage.
 
-use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
+use seekscope_run::{CollectionFacts, Finding, Gain};
 
 use super::{Detector, runs_here};
-use crate::wording::percent;
+use crate::answers::{GroupMemory, group_memory};
+use crate::detectors::io::saved_per_hour;
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
+use crate::wording::{duration, percent, shell_quoted, whole};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -19,54 +28,235 @@ const PRESSURE_SHARE_MIN: f64 = 0.02;
 const SWAPPED_BYTES_MIN: u64 = 256 << 20;
 /// Shorter observations say nothing about pressure.
 const SPAN_S_MIN: f64 = 5.0;
+/// Share of what the disk reads that had been in memory before.
+const REFAULT_SHARE_MIN: f64 = 0.3;
+/// Of its limit, what a group at it holds: the kernel gives up a little more than it has to.
+const FULL_SHARE: f64 = 0.95;
+/// From here on it is most of what is read, and nothing else explains that.
+const REFAULT_SHARE_SURE: f64 = 0.6;
+/// Limits are set in steps of this.
+const LIMIT_STEP_BYTES: u64 = 64 << 20;
+/// Beside the files, page cache holds what the kernel needs to find its pages.
+const FILES_IN_MEMORY: f64 = 1.1;
+/// Of the host's memory, the most that one group should be given.
+const HOST_SHARE_MAX: f64 = 0.9;
 
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     if !runs_here(evidence) {
         return Vec::new();
     }
+    let mut sentences = Vec::new();
+    let refaults = Refaults::of(evidence);
+    if let Some(refaults) = &refaults {
+        sentences.extend(refaults.sentences(evidence));
+    }
     let pressure = pressure_share(evidence).filter(|share| *share >= PRESSURE_SHARE_MIN);
-    let swapped = evidence
-        .host_settings()
-        .and_then(|host| host.swapped_bytes)
-        .filter(|bytes| *bytes >= SWAPPED_BYTES_MIN);
-    let mut evidence_of = Vec::new();
     if let Some(share) = pressure {
-        evidence_of.push(format!(
+        sentences.push(format!(
             "Some task waited for memory {} of the time (pressure).",
             percent(share)
         ));
     }
+    let swapped = evidence
+        .host_settings()
+        .and_then(|host| host.swapped_bytes)
+        .filter(|bytes| *bytes >= SWAPPED_BYTES_MIN);
     if let Some(bytes) = swapped {
-        evidence_of.push(format!(
+        sentences.push(format!(
             "{} of the server are swapped out (host).",
             format_bytes(bytes)
         ));
     }
-    if evidence_of.is_empty() {
-        return Vec::new();
-    }
-    let title = match (pressure, swapped) {
-        (Some(share), _) => {
+    let finding = match (&refaults, pressure, swapped) {
+        (Some(refaults), _, _) => refaults.finding(evidence),
+        (None, Some(share), _) => plain(
             format!(
                 "{} is short of memory: tasks wait for it {} of the time",
                 whose(evidence),
                 percent(share)
-            )
-        }
-        (None, bytes) => format!(
-            "{} of the server's memory are swapped out and have to be read back",
-            format_bytes(bytes.unwrap_or(0))
+            ),
+            "medium",
         ),
+        (None, None, Some(bytes)) => plain(
+            format!(
+                "{} of the server's memory are swapped out and have to be read back",
+                format_bytes(bytes)
+            ),
+            "low",
+        ),
+        (None, None, None) => return Vec::new(),
     };
     vec![Finding {
+        evidence: sentences,
+        ..finding
+    }]
+}
+
+fn plain(title: String, confidence: &str) -> Finding {
+    Finding {
         id: "memory.short".into(),
         title,
-        evidence: evidence_of,
-        confidence: if pressure.is_some() { "medium" } else { "low" }.into(),
+        confidence: confidence.into(),
         risk: "A smaller cache reads more from the disk; see the answer on memory first.".into(),
         command: "ps -eo rss,comm --sort=-rss | head".into(),
         ..Finding::default()
-    }]
+    }
+}
+
+/// Reads of what had been in memory before.
+struct Refaults {
+    /// Of what the disk read for the server.
+    share: f64,
+    read_bytes_per_s: f64,
+    /// Waiting for them, s per hour.
+    waiting_s_per_hour: f64,
+    group: GroupMemory,
+}
+
+impl Refaults {
+    /// `None` where they are few, nobody waits for them, or the group has room.
+    fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let group = group_memory(evidence)?;
+        let used = evidence.counters.get("cgroup", "memory_bytes")?;
+        let full = FULL_SHARE * group.limit_bytes as f64;
+        if used.share(|bytes| bytes >= full) < 0.5 {
+            return None;
+        }
+        let refaults = evidence.counters.get("cgroup", "memory_refault_bytes")?;
+        (refaults.span_s() >= SPAN_S_MIN).then_some(())?;
+        let again_bytes_per_s = refaults.rate_per_s()?;
+        // Of the process alone where we may read that: a group counts what others in it read as well.
+        let read = |source| evidence.rate(source, "read_bytes");
+        let read_bytes_per_s = read("process").or_else(|| read("cgroup"))?;
+        let share = (again_bytes_per_s / read_bytes_per_s.max(1.0)).min(1.0);
+        let waiting_s_per_hour = evidence.read_waiting()?.s_per_s * 3600.0 * share;
+        let found = share >= REFAULT_SHARE_MIN && waiting_s_per_hour >= NOTICEABLE_S_PER_HOUR;
+        found.then_some(Self {
+            share,
+            read_bytes_per_s,
+            waiting_s_per_hour,
+            group,
+        })
+    }
+
+    fn sentences(&self, evidence: &Evidence<'_>) -> Vec<String> {
+        let mut sentences = vec![format!(
+            "The disk read {} per second for the server; {} of that had been in memory before and was \
+             evicted to make room (cgroup).",
+            format_bytes(whole(self.read_bytes_per_s)),
+            percent(self.share)
+        )];
+        let group = &self.group;
+        let parts = group.anonymous_bytes.zip(group.file_bytes);
+        sentences.push(format!(
+            "The control group allows {} and holds {}{}.",
+            format_bytes(group.limit_bytes),
+            format_bytes(group.used_bytes),
+            parts.map_or(String::new(), |(own, cache)| format!(
+                ": {} of processes' own memory and {} of page cache",
+                format_bytes(own),
+                format_bytes(cache)
+            ))
+        ));
+        if let Some(stored) = stored_bytes(evidence) {
+            sentences.push(format!(
+                "The files of the data hold {} (collStats).",
+                format_bytes(stored)
+            ));
+        }
+        sentences.push(format!(
+            "Threads waited {} per hour for these reads.",
+            duration(self.waiting_s_per_hour)
+        ));
+        sentences
+    }
+
+    fn finding(&self, evidence: &Evidence<'_>) -> Finding {
+        let (risk, command) = self.remedy(evidence);
+        Finding {
+            id: "memory.short".into(),
+            title: format!(
+                "The memory of the server's control group does not hold the data in use: {} of what the disk \
+                 reads had been in memory before",
+                percent(self.share)
+            ),
+            gain: Some(self.gain()),
+            saves_s_per_hour: Some(self.waiting_s_per_hour),
+            confidence: match self.share >= REFAULT_SHARE_SURE {
+                true => "high",
+                false => "medium",
+            }
+            .into(),
+            risk,
+            command,
+            ..Finding::default()
+        }
+    }
+
+    /// With memory for all of the data these reads go; with less, some of them.
+    fn gain(&self) -> Gain {
+        let saved = self.waiting_s_per_hour;
+        saved_per_hour(saved, saved * 0.3, saved)
+    }
+
+    /// What would hold the data, and how to allow it where this host has as much.
+    fn remedy(&self, evidence: &Evidence<'_>) -> (String, String) {
+        let others =
+            "A cache that is set larger within the same memory takes the room from the page cache.";
+        let Some(wanted) = self.wanted_bytes(evidence) else {
+            return (
+                format!("How much more memory the data in use needs is not known. {others}"),
+                String::new(),
+            );
+        };
+        let host_bytes = evidence
+            .document
+            .host
+            .as_ref()
+            .map_or(0, |h| h.memory_bytes);
+        let surroundings = evidence.host_settings().map(|host| &host.surroundings);
+        let file = surroundings.and_then(|found| found.memory_limit_file.as_deref());
+        match file.filter(|_| wanted as f64 <= HOST_SHARE_MAX * host_bytes as f64) {
+            Some(file) => (
+                format!(
+                    "About {} would hold all of the data; other processes on the host then have less. The \
+                     limit lasts until the group is made anew: set it where the group is defined as well. \
+                     {others}",
+                    format_bytes(wanted)
+                ),
+                format!("echo {wanted} > {}", shell_quoted(file)),
+            ),
+            None => (
+                format!(
+                    "All of the data needs a host, or a control group, with about {}; less helps in part. \
+                     {others}",
+                    format_bytes(wanted)
+                ),
+                String::new(),
+            ),
+        }
+    }
+
+    /// Memory for all files and what processes hold themselves.
+    fn wanted_bytes(&self, evidence: &Evidence<'_>) -> Option<u64> {
+        let cache_bytes = evidence.examined()?.target.cache_bytes;
+        let held = self.group.anonymous_bytes;
+        let own = held.or(cache_bytes)?.max(cache_bytes.unwrap_or(0));
+        let files = whole(FILES_IN_MEMORY * stored_bytes(evidence)? as f64);
+        let wanted = own
+            .saturating_add(files)
+            .div_ceil(LIMIT_STEP_BYTES)
+            .saturating_mul(LIMIT_STEP_BYTES);
+        (wanted > self.group.limit_bytes).then_some(wanted)
+    }
+}
+
+/// Files of all collections and indexes; `None` where some were not asked about.
+fn stored_bytes(evidence: &Evidence<'_>) -> Option<u64> {
+    let member = evidence.examined()?;
+    let all = member.collections_left_out == 0 && !member.collections.is_empty();
+    let sizes = member.collections.iter().map(CollectionFacts::stored_bytes);
+    all.then(|| sizes.fold(0, u64::saturating_add))
 }
 
 /// The kernel counts for all of the host, its groups that reach their own limits included.
@@ -106,6 +296,93 @@ mod tests {
         let mut swapped = Recording::new();
         swapped.host().swapped_bytes = Some(1 << 30);
         assert!(swapped.findings(&DETECTOR)[0].title.starts_with("1.00 GiB"));
+    }
+
+    /// A group of 700 MiB whose server reads 4 MiB/s from 1.6 GiB of files, and waits half of the time.
+    fn in_a_group(refaults_per_s: f64) -> Recording {
+        holding(697.0, refaults_per_s)
+    }
+
+    /// The same with so much in it, MiB.
+    fn holding(used_mib: f64, refaults_per_s: f64) -> Recording {
+        const MIB: f64 = 1_048_576.0;
+        let mut recording = Recording::new();
+        recording.examined().target.cache_bytes = Some(256 << 20);
+        recording.examined().collections.push(CollectionFacts {
+            namespace: "shop.orders".into(),
+            storage_bytes: 1600 << 20,
+            ..CollectionFacts::default()
+        });
+        let limits = &mut recording.host().surroundings;
+        limits.memory_limit_bytes = Some(700 << 20);
+        limits.memory_limit_file = Some("/sys/fs/cgroup/memory/db/memory.limit_in_bytes".into());
+        for (name, mib) in [
+            ("memory_limit_bytes", 700.0),
+            ("memory_bytes", used_mib),
+            ("memory_anonymous_bytes", 300.0),
+            ("memory_file_bytes", 390.0),
+        ] {
+            recording.values("cgroup", name, |_| mib * MIB);
+        }
+        recording.values("process", "read_bytes", |s| s * 4.0 * MIB);
+        recording.values("cgroup", "memory_refault_bytes", |s| {
+            s * refaults_per_s * MIB
+        });
+        let read = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{read} time (usecs)"), 500_000.0);
+        recording.rising(&format!("{read} count"), 150.0);
+        recording
+    }
+
+    #[test]
+    fn data_that_a_group_does_not_hold() {
+        let found = in_a_group(3.8).findings(&DETECTOR).remove(0);
+        let saved = found.saves_s_per_hour.unwrap();
+        assert!((saved - 0.95 * 1800.0).abs() < 1.0, "{saved}");
+        assert_eq!(
+            found.title,
+            "The memory of the server's control group does not hold the data in use: 95 % of what the disk \
+             reads had been in memory before"
+        );
+        let held = "allows 700 MiB and holds 697 MiB: 300 MiB of processes' own memory and 390 MiB of page";
+        assert!(found.evidence[1].contains(held), "{:?}", found.evidence);
+        // 300 MiB and 1.1 times 1600 MiB, rounded up.
+        let limit = "echo 2214592512 > /sys/fs/cgroup/memory/db/memory.limit_in_bytes";
+        assert_eq!(found.command, limit);
+    }
+
+    #[test]
+    fn no_limit_is_advised_that_the_host_cannot_bear() {
+        let mut recording = in_a_group(3.8);
+        recording.document.host.as_mut().unwrap().memory_bytes = 2 << 30;
+        let found = recording.findings(&DETECTOR).remove(0);
+        assert_eq!(found.command, "");
+        assert!(found.risk.contains("with about 2.06 GiB"), "{}", found.risk);
+        recording.examined().collections_left_out = 1;
+        let found = recording.findings(&DETECTOR).remove(0);
+        assert!(found.risk.contains("is not known"), "{}", found.risk);
+    }
+
+    #[test]
+    fn a_group_full_of_page_cache_is_well() {
+        assert_eq!(
+            in_a_group(0.4).findings(&DETECTOR),
+            [],
+            "read for the first time"
+        );
+        let room = holding(600.0, 3.8).findings(&DETECTOR);
+        assert_eq!(
+            room,
+            [],
+            "what was evicted earlier comes back into free memory"
+        );
+        let mut elsewhere = in_a_group(3.8);
+        elsewhere.examination().host = None;
+        assert_eq!(
+            elsewhere.findings(&DETECTOR),
+            [],
+            "this is not the server's host"
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use seekscope_run::units::format_count;
 use super::{Detector, cache_too_small, checkpoint, engine_option, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
 use crate::evidence::Series;
+use crate::evidence::waiting::EVICTING_US;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent, whole};
 use crate::{Answers, Evidence};
@@ -18,11 +19,6 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// µs; before and since WiredTiger 11.3.
-pub(super) const EVICTING_US: [&str; 2] = [
-    "wiredTiger.thread-yield.application thread time evicting (usecs)",
-    "wiredTiger.cache.application thread time evicting (usecs)",
-];
 pub(in crate::detectors) const PAGES: [&str; 3] = [
     "wiredTiger.cache.pages evicted by application threads",
     "wiredTiger.cache.eviction - pages evicted by application threads",
@@ -30,12 +26,6 @@ pub(in crate::detectors) const PAGES: [&str; 3] = [
 ];
 /// Pages; fewer are a moment's bad luck.
 const PAGES_MIN: f64 = 100.0;
-/// µs that operations waited for room in the cache, their own evicting included
-/// (`__wt_cache_eviction_worker`).
-pub(super) const WAITING_US: [&str; 2] = [
-    "wiredTiger.thread-yield.application thread time waiting for cache (usecs)",
-    "wiredTiger.cache.application thread time waiting for cache (usecs)",
-];
 /// Share of the cache: with less of it dirty on average, room is made by dropping pages, for others to
 /// be read.
 const CLEAN_SHARE: f64 = 0.05;

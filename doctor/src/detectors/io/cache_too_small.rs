@@ -7,7 +7,7 @@ use seekscope_run::units::format_bytes;
 use seekscope_run::{CollectionFacts, Finding};
 
 use super::{Detector, confidence, engine_option, saved_per_hour};
-use crate::answers::{MemoryAnswer, largest_cache, memory_for_cache, memory_limit};
+use crate::answers::{MemoryAnswer, group_memory, memory_for_cache, room_for_cache};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{percent, whole};
 use crate::{Answers, Evidence};
@@ -48,15 +48,11 @@ fn is_full(evidence: &Evidence<'_>) -> bool {
 
 /// What the server's host bears, where that is worth it; else what another host would have to.
 fn by_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer) -> Option<Finding> {
-    let room = room(evidence, memory.cache_bytes);
+    let room = memory
+        .cache_bytes
+        .and_then(|bytes| room_for_cache(evidence, bytes));
     let here = room.and_then(|bytes| of_curve(evidence, memory, bytes));
     here.or_else(|| of_curve(evidence, memory, u64::MAX))
-}
-
-/// More cache that the memory of the server's host bears; `None` where it is not known.
-fn room(evidence: &Evidence<'_>, cache_bytes: Option<u64>) -> Option<u64> {
-    let (limit_bytes, _) = memory_limit(evidence)?;
-    Some(largest_cache(limit_bytes).saturating_sub(cache_bytes?))
 }
 
 fn of_curve(evidence: &Evidence<'_>, memory: &MemoryAnswer, upto_bytes: u64) -> Option<Finding> {
@@ -99,7 +95,7 @@ fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
         let sizes = member.collections.iter().map(bytes);
         sizes.fold(0, u64::saturating_add)
     };
-    let stored = sum(stored_bytes);
+    let stored = sum(CollectionFacts::stored_bytes);
     let share = 1.0 - stored as f64 / read.max(1.0);
     let waiting = evidence.read_waiting()?;
     let saved = waiting.s_per_s * 3600.0 * share;
@@ -134,11 +130,6 @@ fn by_volume(evidence: &Evidence<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-fn stored_bytes(collection: &CollectionFacts) -> u64 {
-    let indexes = collection.indexes.iter().map(|index| index.bytes);
-    indexes.fold(collection.storage_bytes, u64::saturating_add)
-}
-
 fn finding(
     evidence: &Evidence<'_>,
     cache_bytes: Option<u64>,
@@ -150,7 +141,8 @@ fn finding(
     });
     let wanted = cache_bytes.unwrap_or(0).saturating_add(added_bytes);
     // A cache that its host cannot bear ends its server: no command for that, nor where nobody knows.
-    let fits = room(evidence, cache_bytes).is_some_and(|room| added_bytes <= room);
+    let room = cache_bytes.and_then(|bytes| room_for_cache(evidence, bytes));
+    let fits = room.is_some_and(|room| added_bytes <= room);
     Finding {
         id: "cache.too-small".into(),
         title: format!(
@@ -176,17 +168,33 @@ fn finding(
 }
 
 fn risk(evidence: &Evidence<'_>) -> String {
-    let host = evidence.host_settings();
-    let available = host.and_then(|host| host.memory_available_bytes);
-    let has = available.map_or(String::new(), |bytes| {
-        format!("The host has {} available; ", format_bytes(bytes))
-    });
     let text = "what the cache takes, the page cache loses. The setting holds until a restart: write it \
                 into the configuration as well.";
-    if has.is_empty() {
-        return format!("See that the host has the memory; {text}");
+    let limits = evidence.host_settings().map(|host| &host.surroundings);
+    let limit = limits.and_then(|limits| limits.memory_limit_bytes);
+    let available = evidence
+        .host_settings()
+        .and_then(|host| host.memory_available_bytes);
+    // What the host has is of no use to a server whose control group may not use it.
+    match (group_memory(evidence), limit, available) {
+        (Some(group), _, _) => format!(
+            "The server's control group allows {} and holds {}{}; {text}",
+            format_bytes(group.limit_bytes),
+            format_bytes(group.used_bytes),
+            group.file_bytes.map_or(String::new(), |bytes| format!(
+                ", of which {} are page cache",
+                format_bytes(bytes)
+            ))
+        ),
+        (None, Some(limit), _) => format!(
+            "The server's control group allows {}; {text}",
+            format_bytes(limit)
+        ),
+        (None, None, Some(bytes)) => {
+            format!("The host has {} available; {text}", format_bytes(bytes))
+        }
+        (None, None, None) => format!("See that the host has the memory; {text}"),
     }
-    format!("{has}{text}")
 }
 
 #[cfg(test)]
@@ -256,6 +264,41 @@ mod tests {
         assert!(told.contains("cache_size=4"), "{told}");
         recording.examination().host = None;
         assert_eq!(command(&recording).0, "", "this host is not the server's");
+    }
+
+    #[test]
+    fn in_a_control_group_its_limit_counts() {
+        let mut recording = read_again(4);
+        recording.host().memory_available_bytes = Some(20 * GIB);
+        recording.host().surroundings.memory_limit_bytes = Some(16 * GIB);
+        let of = |recording: &Recording| recording.findings(&DETECTOR).remove(0);
+        assert!(
+            of(&recording)
+                .risk
+                .starts_with("The server's control group allows 16.0 GiB; what")
+        );
+        for (name, bytes) in [
+            ("memory_limit_bytes", 16 * GIB),
+            ("memory_bytes", 15 * GIB),
+            ("memory_anonymous_bytes", 9 * GIB),
+            ("memory_file_bytes", 6 * GIB),
+        ] {
+            recording.values("cgroup", name, |_| bytes as f64);
+        }
+        let found = of(&recording);
+        assert_ne!(found.command, "", "page cache makes way for it");
+        let held = "allows 16.0 GiB and holds 15.0 GiB, of which 6.00 GiB are page cache; what";
+        assert!(found.risk.contains(held), "{}", found.risk);
+        assert!(!found.risk.contains("host"), "{}", found.risk);
+        // Sorts and connections hold what 80 % of the limit leave.
+        recording.values("cgroup", "memory_anonymous_bytes", |_| 14.4 * GIB as f64);
+        let found = of(&recording);
+        assert_eq!(found.command, "");
+        assert!(
+            found.risk.contains("control group, with about"),
+            "{}",
+            found.risk
+        );
     }
 
     #[test]

@@ -8,10 +8,11 @@ use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
 use seekscope_stats::Quantiles;
 
-use super::application_eviction::{EVICTING_US, WAITING_US, is_for_reads};
+use super::application_eviction::is_for_reads;
 use super::{Detector, confidence, engine_option, saved_per_hour};
 use crate::answers::{CheckpointAnswer, extra_in_checkpoints, split_by_checkpoints};
 use crate::evidence::Series;
+use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
@@ -30,8 +31,12 @@ const SUFFERS: f64 = 1.5;
 /// Calls on either side; fewer say nothing.
 const CALLS_MIN: u64 = 10;
 
+/// Of what is written; with so little of it their own, checkpoints flush for others.
+const OWN_SHARE_FEW: f64 = 0.33;
+
 const LIMIT_RISK: &str = "Less may be dirty, so pages that change often are written more often: more bytes \
-                          in all, in smaller portions. Set it back if throughput falls.";
+                          in all, in smaller portions. It holds where the disk has written what is evicted \
+                          before the next checkpoint begins. Set it back if throughput falls.";
 const TUNE_RISK: &str = "Which setting bounds them is not known from what was seen; `tune` tries on a test \
                          server, and puts everything back.";
 
@@ -203,7 +208,7 @@ fn operations(evidence: &Evidence<'_>, found: &CheckpointAnswer) -> Option<Suffe
 /// Threads that evict, or wait until others have: also where operations cannot be compared, because
 /// checkpoints leave no pause.
 fn room(evidence: &Evidence<'_>, answers: &Answers, found: &CheckpointAnswer) -> Option<Suffering> {
-    let waiting = evidence.status(&WAITING_US);
+    let waiting = evidence.status(&CACHE_ROOM_US);
     let series = waiting.or_else(|| evidence.status(&EVICTING_US))?;
     let s_per_s = extra_in_checkpoints(evidence, found, series, SUFFERS) / 1e6;
     let suffers = s_per_s > 0.0 && !is_for_reads(evidence, answers);
@@ -220,14 +225,20 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
     let count = found.checkpoints.len();
     let covered_s = found.covered_s(evidence).unwrap_or(0.0);
     let mut sentences = vec![format!(
-        "{count} checkpoint{} ran {} of {}; the longest took {} ({}).",
+        "{count} checkpoint{} ran {} of {}; the longest took {}{} ({}).",
         if count == 1 { "" } else { "s" },
         // The first may have begun before.
         duration(found.total_s().min(covered_s)),
         duration(covered_s),
+        if found.longest_is_under_way() {
+            "at least "
+        } else {
+            ""
+        },
         duration(found.longest_s),
         found.source
     )];
+    sentences.extend(found.disagreement.clone());
     let written: u64 = found.checkpoints.iter().map(|c| c.written_bytes).sum();
     let synced_ns: u64 = found.checkpoints.iter().map(|c| c.sync_ns).sum();
     if written > 0 {
@@ -244,6 +255,16 @@ fn finding(evidence: &Evidence<'_>, found: &CheckpointAnswer, harm: &Harm) -> Fi
             percent(ratio)
         ));
     }
+    let others = found.own_share.filter(|own| *own < OWN_SHARE_FEW);
+    sentences.extend(others.map(|own| {
+        format!(
+            "Checkpoints wrote only {} of what went into the data files themselves: most of what their syncs \
+             flush had been evicted before and waited in the page cache, and a lower dirty limit of the \
+             server does not make that less. The kernel's vm.dirty_background_bytes says when it begins to \
+             write such data by itself.",
+            percent(own)
+        )
+    }));
     let (command, risk) = match &found.dirty_limit {
         Some(limit) => {
             sentences.push(format!(
@@ -369,12 +390,12 @@ mod tests {
     #[test]
     fn threads_that_make_room_tell_where_no_pause_is_left() {
         let mut recording = ended_at(59.0, 57.0);
-        recording.rising(WAITING_US[0], 500_000.0);
+        recording.rising(CACHE_ROOM_US[0], 500_000.0);
         let found = recording.findings(&DETECTOR);
         let saved = found[0].saves_s_per_hour.unwrap();
         assert!((saved / 1800.0 - 1.0).abs() < 0.02, "{saved}");
         let mut between = ended_at(40.0, 20.0);
-        between.rising(WAITING_US[0], 500_000.0);
+        between.rising(CACHE_ROOM_US[0], 500_000.0);
         assert_eq!(between.findings(&DETECTOR), [], "they do so anyway");
     }
 

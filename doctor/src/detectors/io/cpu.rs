@@ -1,8 +1,10 @@
-//! `cpu.saturated`: the CPUs, not the disk, are what there is too little of.
+//! `cpu.saturated`: the CPUs, not the disk, are what there is too little of; and who takes them: the
+//! server itself, others on its host, a quota, or the hypervisor.
 
 use seekscope_run::Finding;
 
 use super::Detector;
+use crate::evidence::cpu::{self, Use};
 use crate::wording::percent;
 use crate::{Answers, Evidence};
 
@@ -13,61 +15,128 @@ pub(super) const DETECTOR: Detector = Detector {
 
 /// Share of the CPUs that are allowed, taken by the server.
 const BUSY: f64 = 0.85;
-/// … or by all, told by tasks that wait for one this share of the time, while the server takes as much.
+/// Share of the time in which some task waits for a CPU, from which there are too few for all.
 const PRESSURE: f64 = 0.6;
-const BUSY_UNDER_PRESSURE: f64 = 0.4;
+/// Share of the host's CPUs in use, from which there are too few for all.
+const TAKEN: f64 = 0.9;
+/// A server that gets less than this share of what it is allowed, and less than so many CPUs, hardly wants
+/// any: others do it no harm.
+const WANTED: f64 = 0.1;
+const WANTED_CPUS: f64 = 0.5;
+/// The same where nobody counted what others use: most of what is in use is then the server's own.
+const WANTED_UNCOUNTED: f64 = 0.4;
+/// Share of the host's CPUs that the hypervisor gave to others.
+const STOLEN: f64 = 0.1;
 /// Share of the time in which the control group was made to wait.
 const THROTTLED: f64 = 0.1;
+
+/// Who takes what there is too little of.
+enum Cause {
+    Server,
+    /// Share (0..=1) of the host's CPUs that others use.
+    Others(f64),
+    /// Somebody: what others use was not counted.
+    Unknown,
+    /// Share of the host's CPUs.
+    Hypervisor(f64),
+    /// Waiting, s per second, summed over CPUs.
+    Quota(f64),
+}
 
 fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
     judge(evidence).into_iter().collect()
 }
 
-/// CPUs that the server used on average, and may use.
-struct Use {
-    used: f64,
-    allowed: f64,
-}
-
-impl Use {
-    fn of(evidence: &Evidence<'_>) -> Option<Self> {
-        let host = evidence.document.host.as_ref();
-        let cpus = host.map(|h| f64::from(h.cpus)).filter(|n| *n > 0.0)?;
-        Some(Self {
-            used: evidence.rate("process", "cpu_ns")? / 1e9,
-            allowed: quota(evidence).map_or(cpus, |quota| quota.min(cpus)),
-        })
-    }
-
-    fn share(&self) -> f64 {
-        self.used / self.allowed.max(0.01)
-    }
-}
-
-fn quota(evidence: &Evidence<'_>) -> Option<f64> {
-    evidence.host_settings()?.surroundings.cpu_quota
-}
-
-/// Share of the CPUs that the server may use, which it did; `None` where that is not known.
-pub(super) fn busy_share(evidence: &Evidence<'_>) -> Option<f64> {
-    Use::of(evidence).map(|found| found.share())
-}
-
 fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
     let found = Use::of(evidence)?;
-    let (used, allowed, busy) = (found.used, found.allowed, found.share());
-    let pressure = evidence.rate("pressure", "cpu.some_us").map(|us| us / 1e6);
     let throttled = evidence
         .rate("cgroup", "cpu_throttled_ns")
         .map_or(0.0, |ns| ns / 1e9);
-    let crowded = pressure.is_some_and(|p| p >= PRESSURE) && busy >= BUSY_UNDER_PRESSURE;
-    if busy < BUSY && !crowded && throttled < THROTTLED {
-        return None;
+    let cause = cause(evidence, &found, throttled)?;
+    Some(Finding {
+        id: "cpu.saturated".into(),
+        title: title(&cause, &found),
+        evidence: sentences(evidence, &found, throttled),
+        confidence: "medium".into(),
+        risk: "What a faster CPU would save cannot be told from here; a faster disk saves nothing while \
+               threads wait for CPUs."
+            .into(),
+        command: command(&cause).into(),
+        ..Finding::default()
+    })
+}
+
+fn cause(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Option<Cause> {
+    if found.share() >= BUSY {
+        return Some(Cause::Server);
     }
+    if throttled >= THROTTLED {
+        return Some(Cause::Quota(throttled));
+    }
+    let stolen = found.stolen.map_or(0.0, |cpus| cpus / found.host);
+    if stolen >= STOLEN && wants(found) {
+        return Some(Cause::Hypervisor(stolen));
+    }
+    let pressed = cpu::pressure(evidence).is_some_and(|share| share >= PRESSURE);
+    match (found.share_taken(), found.share_of_others()) {
+        (Some(taken), Some(others)) => {
+            let crowded = taken >= TAKEN && (pressed || cpu::pressure(evidence).is_none());
+            (crowded && wants(found)).then(|| {
+                let own = found.used / found.host;
+                if others > own {
+                    Cause::Others(others)
+                } else {
+                    Cause::Server
+                }
+            })
+        }
+        _ => (pressed && found.share() >= WANTED_UNCOUNTED).then_some(Cause::Unknown),
+    }
+}
+
+fn wants(found: &Use) -> bool {
+    found.share() >= WANTED || found.used >= WANTED_CPUS
+}
+
+fn title(cause: &Cause, found: &Use) -> String {
+    let own = percent(found.share());
+    match cause {
+        Cause::Server => {
+            format!("The CPUs are the limit: the server takes {own} of what it is allowed")
+        }
+        Cause::Others(share) => format!(
+            "Other processes take the CPUs: they use {} of the host's, and the server gets {own} of what it \
+             is allowed",
+            percent(*share)
+        ),
+        Cause::Unknown => format!(
+            "There are too few CPUs for all that runs on the host; the server gets {own} of what it is allowed"
+        ),
+        Cause::Hypervisor(share) => format!(
+            "The hypervisor gives {} of this machine's CPUs to others while they are wanted here",
+            percent(*share)
+        ),
+        Cause::Quota(waiting) => format!(
+            "A CPU quota is the limit: it made the server wait {waiting:.2} s per second, summed over CPUs"
+        ),
+    }
+}
+
+fn sentences(evidence: &Evidence<'_>, found: &Use, throttled: f64) -> Vec<String> {
     let mut sentences = vec![format!(
-        "The server used {used:.1} of {allowed:.1} CPUs on average (process, host)."
+        "The server used {:.1} of {:.1} CPUs on average (process, host).",
+        found.used, found.allowed
     )];
-    sentences.extend(pressure.map(|share| {
+    sentences.extend(found.used_by_all.map(|all| {
+        let stolen = found.stolen.unwrap_or(0.0);
+        format!(
+            "All processes of the host together used {all:.1} of {:.0} CPUs, others than the server {:.1}; the \
+             hypervisor took {stolen:.1} (/proc/stat).",
+            found.host,
+            (all - found.used).max(0.0)
+        )
+    }));
+    sentences.extend(cpu::pressure(evidence).map(|share| {
         format!(
             "Some task waited for a CPU in {} of the time (pressure).",
             percent(share.min(1.0))
@@ -84,27 +153,20 @@ fn judge(evidence: &Evidence<'_>) -> Option<Finding> {
             waiting.s_per_s, waiting.source
         )
     }));
-    Some(Finding {
-        id: "cpu.saturated".into(),
-        title: if busy >= BUSY || crowded {
-            format!(
-                "The CPUs are the limit: the server takes {} of what it is allowed",
-                percent(busy)
-            )
-        } else {
-            format!(
-                "A CPU quota is the limit: it made the server wait {throttled:.2} s per second, summed over \
-                 CPUs"
-            )
-        },
-        evidence: sentences,
-        confidence: "medium".into(),
-        risk: "What a faster CPU would save cannot be told from here; a faster disk saves nothing while \
-               threads wait for CPUs."
-            .into(),
-        command: quota(evidence).map_or(String::new(), |_| "cat /sys/fs/cgroup/cpu.max".into()),
-        ..Finding::default()
-    })
+    sentences
+}
+
+/// Shows who takes them.
+fn command(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Quota(_) => {
+            "grep -s . /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us || true"
+        }
+        Cause::Hypervisor(_) => "vmstat 1 5",
+        Cause::Server | Cause::Others(_) | Cause::Unknown => {
+            "ps -eo pcpu,pid,comm --sort=-pcpu | head"
+        }
+    }
 }
 
 #[cfg(test)]
@@ -119,6 +181,19 @@ mod tests {
         recording
     }
 
+    /// … while all processes of the host's 8 CPUs use so many, and so many are stolen.
+    fn among(cpus: f64, pressure: f64, all: f64, stolen: f64) -> Recording {
+        let mut recording = using(cpus, pressure);
+        recording.values("cpu", "busy_ns", |s| s * all * 1e9);
+        recording.values("cpu", "stolen_ns", |s| s * stolen * 1e9);
+        recording
+    }
+
+    fn title(recording: &Recording) -> String {
+        let found = recording.findings(&DETECTOR);
+        found.first().map_or(String::new(), |f| f.title.clone())
+    }
+
     #[test]
     fn ill() {
         let found = using(7.5, 0.9).findings(&DETECTOR);
@@ -127,14 +202,22 @@ mod tests {
             "The CPUs are the limit: the server takes 94 % of what it is allowed"
         );
         assert_eq!(found[0].saves_s_per_hour, None);
-        assert_eq!(
-            using(4.0, 0.9).findings(&DETECTOR).len(),
-            1,
-            "others take the rest"
-        );
         let mut quota = using(1.0, 0.1);
         quota.host().surroundings.cpu_quota = Some(1.0);
         assert_eq!(quota.findings(&DETECTOR).len(), 1);
+    }
+
+    /// The server's share alone does not say whose doing it is.
+    #[test]
+    fn whose_doing_it_is() {
+        let theirs = "Other processes take the CPUs: they use 50 % of the host's, and the server gets 49 % of \
+                      what it is allowed";
+        assert_eq!(title(&among(3.9, 0.9, 7.9, 0.0)), theirs);
+        assert!(title(&among(6.0, 0.9, 7.9, 0.0)).starts_with("The CPUs are the limit"));
+        assert!(title(&among(3.0, 0.9, 5.0, 2.5)).starts_with("The hypervisor gives 31 %"));
+        let unknown = "There are too few CPUs for all that runs on the host; the server gets 50 % of what it \
+                       is allowed";
+        assert_eq!(title(&using(4.0, 0.9)), unknown);
     }
 
     /// Bursts use up the quota of each tenth of a second, while the average is low.
@@ -144,19 +227,19 @@ mod tests {
         recording.host().surroundings.cpu_quota = Some(4.0);
         recording.values("cgroup", "cpu_throttled_ns", |s| s * 0.3e9);
         assert_eq!(
-            recording.findings(&DETECTOR)[0].title,
+            title(&recording),
             "A CPU quota is the limit: it made the server wait 0.30 s per second, summed over CPUs"
         );
     }
 
     #[test]
     fn healthy() {
-        assert_eq!(
-            using(2.0, 0.9).findings(&DETECTOR),
-            [],
-            "not this server's doing"
-        );
-        assert_eq!(using(2.0, 0.1).findings(&DETECTOR), []);
+        assert_eq!(title(&using(2.0, 0.9)), "", "not this server's doing");
+        assert_eq!(title(&using(2.0, 0.1)), "");
+        let idle = among(0.3, 0.9, 7.9, 0.0);
+        assert_eq!(title(&idle), "", "it wants hardly any");
+        let room = among(3.0, 0.9, 5.0, 0.0);
+        assert_eq!(title(&room), "", "bursts of others, and CPUs to spare");
         assert_eq!(Recording::new().findings(&DETECTOR), []);
     }
 }

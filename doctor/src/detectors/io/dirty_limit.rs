@@ -3,9 +3,9 @@
 
 use seekscope_run::Finding;
 
-use super::application_eviction::{EVICTING_US, WAITING_US};
 use super::{Detector, checkpoint, engine_option, saved_per_hour};
 use crate::answers::{CACHE_BYTES_MAX, DIRTY_BYTES};
+use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
@@ -38,7 +38,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         return None;
     }
     // Waiting while evicting is another finding's.
-    let waited = beyond_checkpoints(evidence, answers, &WAITING_US);
+    let waited = beyond_checkpoints(evidence, answers, &CACHE_ROOM_US);
     let evicted = beyond_checkpoints(evidence, answers, &EVICTING_US).unwrap_or(0.0);
     let saved = waited.map(|s_per_hour| (s_per_hour - evicted).max(0.0));
     if saved.is_some_and(|s| s < NOTICEABLE_S_PER_HOUR) {
@@ -108,7 +108,7 @@ mod tests {
         let mut recording = Recording::new();
         recording.steady(CACHE_BYTES_MAX, GIB as f64);
         recording.steady(DIRTY_BYTES, share * GIB as f64);
-        recording.rising(WAITING_US[0], waiting_us_per_s);
+        recording.rising(CACHE_ROOM_US[0], waiting_us_per_s);
         recording
     }
 

@@ -6,9 +6,10 @@
 
 use seekscope_run::Finding;
 
-use super::{Detector, EVENTS_MIN, checkpoint, confidence, cpu, saved_per_hour};
+use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
 use crate::answers::{Ceiling, DeviceLoad, ceiling_reached};
 use crate::evidence::ability;
+use crate::evidence::held_back::{HELD_BACK, HeldBack};
 use crate::evidence::waiting::ReadWaiting;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::wording::{duration, percent};
@@ -18,14 +19,6 @@ pub(super) const DETECTOR: Detector = Detector {
     ids: &["disk.limited"],
     detect,
 };
-
-/// Calls wait this many times as long as the disk takes, and at least so long, ns.
-const HELD_BACK: f64 = 8.0;
-const HELD_BACK_MIN_NS: f64 = 5e6;
-/// Share of the time in which some task waited for a CPU; beyond, calls may wait for that. Where the kernel
-/// does not tell, share of the CPUs that the server used.
-const CPU_PRESSURE_MAX: f64 = 0.5;
-const CPU_USED_MAX: f64 = 0.5;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(load) = answers.device_load.as_ref() else {
@@ -109,8 +102,8 @@ fn free_ns(
     let depth = waiting.s_per_s.clamp(1.0, 1024.0);
     let bytes = load.request_bytes();
     let of_model = |free_of_buckets: bool| {
-        let (model, _) = evidence.model()?;
-        let mut model = model.clone();
+        // The opinion has the control group's limits in it; those found by measuring stay.
+        let mut model = evidence.disk_beyond_limits()?;
         if free_of_buckets {
             (model.iops_bucket, model.bytes_bucket) = (None, None);
             // The table was measured under the limit; a single request was not held back by it.
@@ -126,36 +119,30 @@ fn free_ns(
     of_model(true)
 }
 
-/// Syncs of the journal.
+/// Syncs of the journal, as far as anybody can have waited for them.
 fn sync_waiting(evidence: &Evidence<'_>) -> Option<ReadWaiting> {
-    let seconds = evidence.traced_s()?;
-    let found = evidence.device_use?;
-    let (calls, ns) = [found.journal_during_ns, found.journal_otherwise_ns]
-        .iter()
-        .fold((0, 0.0), |sum, q| {
-            (sum.0 + q.count, sum.1 + q.count as f64 * q.mean as f64)
-        });
-    (calls as f64 >= EVENTS_MIN).then(|| ReadWaiting {
-        reads_per_s: calls as f64 / seconds,
-        s_per_s: ns / 1e9 / seconds,
-        mean_ns: ns / calls as f64,
-        source: "trace",
+    let syncs = evidence.traced_syncs()?;
+    let most_s_per_s = evidence.sync_waiting_s_per_hour()? / 3600.0;
+    (syncs.count >= EVENTS_MIN).then(|| {
+        let per_s = syncs.count / evidence.traced_s().unwrap_or(1.0);
+        ReadWaiting {
+            reads_per_s: per_s,
+            s_per_s: syncs.s_per_s.min(most_s_per_s),
+            mean_ns: syncs.s_per_s * 1e9 / per_s.max(1e-9),
+            source: "trace",
+        }
     })
 }
 
 /// A limit that nobody told us of.
 fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> Option<Finding> {
-    let waiting = evidence
-        .read_waiting()
-        .filter(|waiting| waiting.source == "trace")?;
-    let disk_ns = load.read_ns?;
-    let reads = waiting.reads_per_s * evidence.traced_s()?;
-    let cpu = cpu_pressure(evidence);
-    let held = waiting.mean_ns >= HELD_BACK * disk_ns && waiting.mean_ns >= HELD_BACK_MIN_NS;
-    let few = reads < EVENTS_MIN || load.reads_per_s * 60.0 < EVENTS_MIN;
-    if !held || few || !is_cpu_free(evidence, cpu) {
-        return None;
-    }
+    let HeldBack {
+        waiting,
+        reads,
+        disk_ns,
+        requests_per_s,
+        cpu_pressure,
+    } = HeldBack::of(evidence)?;
     let most = waiting.s_per_s * 3600.0 * share_beyond_checkpoints(evidence, answers);
     let saved = most * (1.0 - HELD_BACK / 2.0 * disk_ns / waiting.mean_ns);
     (saved >= NOTICEABLE_S_PER_HOUR).then(|| Finding {
@@ -174,10 +161,9 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
                 duration(disk_ns / 1e9)
             ),
             format!(
-                "{:.0} requests of {:.0} KiB reached it per second{}.",
-                load.reads_per_s,
-                load.read_bytes_per_s / load.reads_per_s.max(1.0) / 1024.0,
-                cpu.map_or(String::new(), |share| format!(
+                "{requests_per_s:.0} requests of {:.0} KiB reached it per second{}.",
+                load.read_bytes_per_s / requests_per_s / 1024.0,
+                cpu_pressure.map_or(String::new(), |share| format!(
                     "; some task waited for a CPU in {} of the time",
                     percent(share)
                 ))
@@ -190,20 +176,6 @@ fn held_back(evidence: &Evidence<'_>, answers: &Answers, load: &DeviceLoad) -> O
         risk: "Limits are often set for the sake of neighbours, or are what was paid for.".into(),
         command: "grep -s . /sys/fs/cgroup/io.max /sys/fs/cgroup/blkio/blkio.throttle.*_device".into(),
     })
-}
-
-/// Share of the time in which some task waited for a CPU; `None` where the kernel does not say (pressure
-/// has to be asked for at boot on some).
-fn cpu_pressure(evidence: &Evidence<'_>) -> Option<f64> {
-    Some(evidence.rate("pressure", "cpu.some_us")? / 1e6)
-}
-
-/// As far as is known; else nothing is concluded.
-fn is_cpu_free(evidence: &Evidence<'_>, pressure: Option<f64>) -> bool {
-    match pressure {
-        Some(share) => share <= CPU_PRESSURE_MAX,
-        None => cpu::busy_share(evidence).is_some_and(|share| share < CPU_USED_MAX),
-    }
 }
 
 /// Of the waiting for reads, what long checkpoints have no part in.
@@ -225,10 +197,7 @@ fn share_beyond_checkpoints(evidence: &Evidence<'_>, answers: &Answers) -> f64 {
 
 fn command(evidence: &Evidence<'_>, ceiling: &Ceiling) -> String {
     let Some(cgroup) = &ceiling.cgroup else {
-        return format!(
-            "seekscope disk {}",
-            crate::wording::shell_quoted(evidence.device().map_or(".", |d| &d.path))
-        );
+        return super::measure_disk(evidence);
     };
     let folder = |root: &str| crate::wording::shell_quoted(&format!("{root}{cgroup}"));
     format!(

@@ -10,7 +10,7 @@ use super::{Detector, EVENTS_MIN, confidence, disk_limited, saved_per_hour};
 use crate::answers::DeviceUser;
 use crate::evidence::ability;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, percent, shell_quoted, whole};
+use crate::wording::{duration, percent, whole};
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -41,8 +41,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     if utilisation < SATURATED || requests_per_s * evidence.observed_s()? < EVENTS_MIN {
         return None;
     }
-    let (model, _) = evidence.model()?;
-    let alone_ns = ability::latency_ns(model, load.request_bytes(), 1.0)?;
+    let model = evidence.disk_beyond_limits()?;
+    let alone_ns = ability::latency_ns(&model, load.request_bytes(), 1.0)?;
     let waiting = evidence.read_waiting()?;
     let queued_ns = waiting.mean_ns.max(load.read_ns.unwrap_or(0.0));
     let saved = waiting.s_per_s * 3600.0 * (1.0 - alone_ns / queued_ns.max(alone_ns));
@@ -58,11 +58,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
             "{requests_per_s:.0} requests per second of {} on average; able: {able:.0} of that size \
              (diskstats, device model {}).",
             format_bytes(whole(load.request_bytes())),
-            if load.ability_measured {
-                "measured"
-            } else {
-                "of a typical disk"
-            }
+            load.ability_basis
         ),
         format!(
             "Reads took {} on average, alone {}; {:.1} requests were under way (diskstats).",
@@ -88,10 +84,7 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         confidence: confidence(evidence),
         risk: "A faster disk costs money; first see whether the work that fills it need be done."
             .into(),
-        command: match evidence.device() {
-            Some(device) => format!("seekscope disk {}", shell_quoted(&device.path)),
-            None => String::new(),
-        },
+        command: super::measure_disk(evidence),
     })
 }
 

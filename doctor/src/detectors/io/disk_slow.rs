@@ -9,7 +9,7 @@ use crate::answers::{CheckpointAnswer, DeviceLoad, sides_of_checkpoints};
 use crate::evidence::ability;
 use crate::evidence::waiting::ReadWaiting;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, shell_quoted};
+use crate::wording::duration;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -124,7 +124,8 @@ fn slower_than_expected(
     load: &DeviceLoad,
     reads: &Reads,
 ) -> Option<Finding> {
-    let (model, measured) = evidence.model()?;
+    let disk = evidence.expected()?;
+    let (model, measured) = (&disk.model, disk.measured);
     let seen_ns = reads.disk_ns?;
     if load.reads_per_s * evidence.counted_s()? < EVENTS_MIN {
         return None;
@@ -140,7 +141,7 @@ fn slower_than_expected(
     if seen_ns < factor * expected_ns || seen_ns - expected_ns < EXTRA_MIN_NS {
         return None;
     }
-    let basis = evidence.examination()?.disk.as_ref()?.source.clone();
+    let basis = &disk.source;
     let title = format!(
         "The disk is slow: reads take {}, where {} is to be expected",
         duration(seen_ns / 1e9),
@@ -202,7 +203,6 @@ fn finding(
     if saved < NOTICEABLE_S_PER_HOUR || waiting.reads_per_s * seconds? < EVENTS_MIN {
         return None;
     }
-    let path = evidence.device().map_or(".", |device| &device.path);
     Some(Finding {
         id: "disk.slow".into(),
         subject: evidence.device().and_then(|d| d.disk.clone()).unwrap_or_default(),
@@ -222,7 +222,7 @@ fn finding(
         risk: "Measure the disk while the server is idle before it is blamed: neighbours on the same host \
                or volume look the same from here."
             .into(),
-        command: format!("seekscope disk {}", shell_quoted(path)),
+        command: super::measure_disk(evidence),
     })
 }
 

@@ -4,13 +4,14 @@
 //! syncs ten times a second, and nobody waits. So no more is counted than all writes took.
 
 use seekscope_pattern::DeviceUse;
-use seekscope_run::{Finding, MemberState};
+use seekscope_run::Finding;
 
 use super::{Detector, EVENTS_MIN, checkpoint, confidence, saved_per_hour};
 use crate::answers::sides_of_checkpoints;
 use crate::evidence::Series;
+use crate::evidence::waiting::{SYNC_US, SYNCS};
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
-use crate::wording::{duration, shell_quoted};
+use crate::wording::duration;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
@@ -20,13 +21,10 @@ pub(super) const DETECTOR: Detector = Detector {
 
 /// Times as long as the disk's own sync.
 const SLOW: f64 = 3.0;
-/// Without a measured disk: rotating disks need about this long, and nothing else does, ns.
-const ROTATING_NS: f64 = 8e6;
+/// Where nobody knows what a sync should take, ns: the disks that need longest, rotating ones, need a turn.
+const SLOWEST_NS: f64 = 8e6;
 /// Mean of a sync; a quicker one is no trouble whatever the disk could do, ns.
 const MEAN_MIN_NS: f64 = 2e6;
-
-const SYNCS: &str = "wiredTiger.log.log sync operations";
-const SYNC_US: &str = "wiredTiger.log.log sync time duration (usecs)";
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let found = evidence.device_use;
@@ -92,25 +90,13 @@ fn counted(evidence: &Evidence<'_>, answers: &Answers) -> Option<Seen> {
     })
 }
 
-/// Time that all writes took, s per hour: those who wait for the journal are among them. `None` where
-/// that is not known, or others wait for this server's journal.
-fn writing_s_per_hour(evidence: &Evidence<'_>) -> Option<f64> {
-    let member = evidence.examined();
-    if member.is_some_and(|member| member.state == MemberState::Secondary) {
-        return None;
-    }
-    let writes = evidence.status_rate(&["opLatencies.writes.latency"])?;
-    let transactions = evidence.status_rate(&["opLatencies.transactions.latency"]);
-    Some((writes + transactions.unwrap_or(0.0)) / 1e6 * 3600.0)
-}
-
 fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
     let (expected_ns, basis) = expected(evidence);
     if seen.count < EVENTS_MIN || seen.mean_ns < MEAN_MIN_NS || seen.mean_ns < SLOW * expected_ns {
         return None;
     }
     let longer = seen.count * (seen.mean_ns - expected_ns) / 1e9 / seen.seconds * 3600.0;
-    let writing = writing_s_per_hour(evidence);
+    let writing = evidence.writing_s_per_hour();
     let saved = writing.map_or(longer, |most| longer.min(most));
     if saved < NOTICEABLE_S_PER_HOUR {
         return None;
@@ -125,7 +111,6 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
         ),
         None => "Writes that ask for the journal or a majority wait for them.".into(),
     };
-    let path = evidence.device().map_or(".", |device| &device.path);
     Some(Finding {
         id: "journal.slow-sync".into(),
         subject: String::new(),
@@ -150,24 +135,30 @@ fn judge(evidence: &Evidence<'_>, seen: &Seen) -> Option<Finding> {
         confidence: confidence(evidence),
         risk: "The journal on a disk of its own must be part of snapshots and backups of the data."
             .into(),
-        command: format!("seekscope disk {}", shell_quoted(path)),
+        command: super::measure_disk(evidence),
     })
 }
 
-/// What one writer's sync takes on this disk, ns, and where that is known from.
+/// What one writer's sync takes on this disk, ns, and where that is known from. Without the limits of the
+/// server's control group, for these are what a longer one is due to.
 fn expected(evidence: &Evidence<'_>) -> (f64, String) {
-    let model = evidence.model();
-    let point = model.and_then(|(model, _)| model.sync.iter().find(|p| p.writers == 1));
-    match (point, model) {
-        (Some(point), Some((_, true))) => (point.latency.mean_ns, "device model, measured".into()),
-        (Some(point), _) => (point.latency.mean_ns, "a typical disk of its kind".into()),
-        (None, _) => (ROTATING_NS, "a rotating disk".into()),
+    let disk = evidence.expected();
+    let point = disk.and_then(|disk| disk.model.sync.iter().find(|p| p.writers == 1));
+    match (point, disk) {
+        (Some(point), Some(disk)) if disk.measured => {
+            (point.latency.mean_ns, "device model, measured".into())
+        }
+        (Some(point), Some(disk)) => (point.latency.mean_ns, disk.source.clone()),
+        _ => (
+            SLOWEST_NS,
+            "the slowest kind of disk; this one's syncs were not measured".into(),
+        ),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FileRole;
+    use seekscope_run::{FileRole, MemberState};
 
     use super::*;
     use crate::testing::{Call, Recording, flash};

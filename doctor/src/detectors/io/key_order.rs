@@ -38,16 +38,14 @@ const SCAN_KINDS: [&str; 5] = [
     "validate",
 ];
 
-fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
+fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
     let files = evidence.layout_files().iter();
-    files
-        .filter_map(|file| judge(evidence, answers, file))
-        .collect()
+    files.filter_map(|file| judge(evidence, file)).collect()
 }
 
-fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Option<Finding> {
+fn judge(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<Finding> {
     let (scan, order) = (file.predicted_scan.as_ref()?, file.order.as_ref()?);
-    let share = share_saved(scan, file, answers);
+    let share = share_saved(scan);
     if file.leaf_pages < LEAVES_MIN || share < SHARE_SAVED_MIN {
         return None;
     }
@@ -95,26 +93,9 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
     Some(finding)
 }
 
-/// Of a scan's time. Where requests are limited, their number decides and not what the model says.
-fn share_saved(scan: &PredictedScan, file: &LayoutFile, answers: &Answers) -> f64 {
-    let by_time = 1.0 - scan.ordered_s / scan.now_s.max(1e-9);
-    let ceiling = answers
-        .device_load
-        .as_ref()
-        .and_then(|load| load.ceiling.as_deref());
-    let limited = ceiling.is_some_and(|c| c.contains("IOPS") || c.contains("requests"));
-    let window = file
-        .order
-        .as_ref()
-        .map_or(0, |order| order.window_bytes)
-        .max(4096);
-    let ordered_requests = file.leaf_bytes as f64 / window as f64;
-    let by_requests = 1.0 - ordered_requests / scan.device_requests.max(1) as f64;
-    if limited {
-        by_time.max(by_requests)
-    } else {
-        by_time
-    }
+/// Of a scan's time. Limits that hold for the server are in both figures already.
+fn share_saved(scan: &PredictedScan) -> f64 {
+    1.0 - scan.ordered_s / scan.now_s.max(1e-9)
 }
 
 /// Scans in the trace.

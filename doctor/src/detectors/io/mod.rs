@@ -52,7 +52,7 @@ pub(super) const DETECTORS: &[Detector] = &[
 const EVENTS_MIN: f64 = 100.0;
 
 /// Waiting saved at the load that was seen, s per hour.
-fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
+pub(super) fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
     Gain {
         value,
         low: low.min(value).max(0.0),
@@ -65,7 +65,7 @@ fn saved_per_hour(value: f64, low: f64, high: f64) -> Gain {
 fn confidence(evidence: &Evidence<'_>) -> String {
     let phase = evidence.document.phases.first();
     let facts = phase.and_then(|phase| phase.trace.as_ref());
-    let whole = facts.is_some_and(|facts| !facts.truncated && facts.lost * 100 <= facts.seen);
+    let whole = facts.is_some_and(|facts| !facts.truncated && !facts.loss_matters());
     let traced = whole && evidence.trace.is_some_and(|trace| trace.events > 0);
     let measured = evidence.model().is_some_and(|(_, measured)| measured);
     match (traced, measured) {
@@ -74,6 +74,15 @@ fn confidence(evidence: &Evidence<'_>) -> String {
         _ => "medium",
     }
     .into()
+}
+
+/// Measures the disk under the data while the database runs on it.
+fn measure_disk(evidence: &Evidence<'_>) -> String {
+    let path = evidence.device().map_or(".", |device| &device.path);
+    format!(
+        "seekscope disk --next-to-database {}",
+        crate::wording::shell_quoted(path)
+    )
 }
 
 /// A change of the storage engine's options in the running server, where that is MongoDB; the tuner, which

@@ -6,6 +6,7 @@
 use seekscope_run::Finding;
 
 use super::{Detector, EVENTS_MIN, confidence};
+use crate::ranking::NOTICEABLE_S_PER_HOUR;
 use crate::thresholds::NOTHING_WRONG;
 use crate::wording::{duration, percent};
 use crate::{Answers, Evidence};
@@ -37,7 +38,10 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
     }
     let utilisation = load.and_then(|load| load.utilisation);
     let unexplained = waiting.is_some_and(|waiting| waiting.s_per_s > WAITING_MAX);
-    if unexplained || is_busy(evidence, utilisation) || is_writing(evidence, answers) {
+    // A disk that others keep busy is no trouble to a server that hardly waits for it.
+    let waits = answers.waited.total_for_disk() >= NOTICEABLE_S_PER_HOUR;
+    let busy = is_busy(evidence, utilisation) && (waits || waiting.is_none());
+    if unexplained || busy || is_writing(evidence, answers) {
         return None;
     }
     let mut sentences = Vec::new();
@@ -56,13 +60,9 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers) -> Option<Finding> {
         )
     }));
     sentences.extend(utilisation.map(|share| {
-        let whose = if load.is_some_and(|l| l.ability_measured) {
-            "measured"
-        } else {
-            "typical"
-        };
+        let basis = load.map_or("", |load| &load.ability_basis);
         format!(
-            "That is {} of its ability ({whose} device model).",
+            "That is {} of its ability (device model {basis}).",
             percent(share)
         )
     }));
@@ -153,15 +153,18 @@ mod tests {
 
     #[test]
     fn a_busy_disk_is_not_acquitted() {
-        let busy = |ms_per_s: f64| {
-            let mut recording = reading(20, 2e-4);
+        let busy_beside = |ms_per_s: f64, read_s: f64| {
+            let mut recording = reading(20, read_s);
             for name in ["reads", "writes", "read_bytes", "write_bytes"] {
                 recording.values("diskstats", name, |s| s * 100.0);
             }
             recording.values("diskstats", "busy_ms", |s| s * ms_per_s);
             recording
         };
+        let busy = |ms_per_s| busy_beside(ms_per_s, 2e-3);
         assert_eq!(busy(950.0).findings(&DETECTOR), []);
+        let hardly_waiting = busy_beside(950.0, 2e-4).findings(&DETECTOR);
+        assert_eq!(hardly_waiting.len(), 1, "others keep it busy");
         assert_eq!(busy(100.0).findings(&DETECTOR).len(), 1);
         let mut able = busy(950.0);
         able.ability(crate::testing::flash(1e-4));

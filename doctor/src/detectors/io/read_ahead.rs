@@ -1,16 +1,17 @@
 //! `read-ahead.too-large`: random reads make the disk read bytes that nobody asks for.
 //! `read-ahead.too-small`: scans wait for the disk after every small window.
 //!
-//! Too large: bytes read and never asked for take the disk's time per byte, which whoever reads waits for.
-//! Too small: a stream of B bytes in windows of W pays the disk's fixed time L0 once per window, so it
-//! could save B L0 (1/W - 1/W'), with W' what streams want; half of it is promised, as the kernel has the
-//! next window under way while this one is being used.
+//! Too large: bytes read and never asked for make a read longer, by what the disk takes for them; nothing
+//! where requests are limited and not bytes. Too small: a stream of B bytes in windows of W takes B / W times
+//! the disk's time for such a window, and could take it in larger ones; half of the difference is promised,
+//! as the kernel has the next window under way while this one is being used.
 
 use seekscope_pattern::PatternKind;
-use seekscope_run::Finding;
 use seekscope_run::units::format_bytes;
+use seekscope_run::{DeviceModel, Finding};
 
 use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
+use crate::evidence::ability;
 use crate::evidence::read_ahead::{RANDOM_KIB, STREAM_KIB, unwanted_bytes};
 use crate::evidence::waiting::waited;
 use crate::ranking::NOTICEABLE_S_PER_HOUR;
@@ -69,9 +70,10 @@ fn too_large(evidence: &Evidence<'_>) -> Option<Finding> {
         )
     })?;
     let wasted = random.unwanted_bytes / random.device_bytes.max(1.0);
-    let extra_ns = model.ns_per_byte * random.unwanted_bytes / random.count;
-    let mean_ns = model.l0_ns + model.ns_per_byte * random.device_bytes / random.count;
-    let saved = random.waiting_s_per_hour * (extra_ns / mean_ns.max(1.0)).min(1.0);
+    let mean_ns = ability::latency_ns(model, random.device_bytes / random.count, 1.0)?;
+    let wanted_bytes = (random.device_bytes - random.unwanted_bytes).max(0.0);
+    let extra_ns = mean_ns - ability::latency_ns(model, wanted_bytes / random.count, 1.0)?;
+    let saved = random.waiting_s_per_hour * (extra_ns / mean_ns.max(1.0)).clamp(0.0, 1.0);
     if wasted < WASTED_SHARE_MIN || saved < NOTICEABLE_S_PER_HOUR {
         return None;
     }
@@ -108,9 +110,10 @@ fn too_small(evidence: &Evidence<'_>) -> Option<Finding> {
     let (model, _) = evidence.model()?;
     let seconds = evidence.traced_s()?;
     let streamed = reads(evidence, |kind| kind == PatternKind::Sequential)?;
-    let per_byte = |kib: u64| 1.0 / (kib.max(4) * 1024) as f64;
-    let fixed_ns = streamed.device_bytes * model.l0_ns * (per_byte(kib) - per_byte(STREAM_KIB));
-    let most = (fixed_ns / 1e9 / seconds * 3600.0).min(streamed.waiting_s_per_hour);
+    let (has, wants) = (window_ns(model, kib)?, window_ns(model, STREAM_KIB)?);
+    let per_byte = |ns: f64, kib: u64| ns / (kib * 1024) as f64;
+    let extra_ns = streamed.device_bytes * (per_byte(has, kib) - per_byte(wants, STREAM_KIB));
+    let most = (extra_ns.max(0.0) / 1e9 / seconds * 3600.0).min(streamed.waiting_s_per_hour);
     let saved = most / 2.0;
     if saved < NOTICEABLE_S_PER_HOUR {
         return None;
@@ -120,17 +123,27 @@ fn too_small(evidence: &Evidence<'_>) -> Option<Finding> {
         title: format!("Read-ahead of {kib} KiB is too small for scans in order"),
         evidence: vec![format!(
             "{} were read in order in steps of {kib} KiB at most, and {:.0} reads waited {} per hour (trace); \
-             each step costs {} (device model).",
+             each step takes {} (device model).",
             format_bytes(whole(streamed.device_bytes)),
             streamed.count,
             duration(streamed.waiting_s_per_hour),
-            duration(model.l0_ns / 1e9)
+            duration(has / 1e9)
         )],
         risk: "Random reads that are followed by a neighbour bring more than they need; try it, and put it \
                back. It is lost at the next boot."
             .into(),
         ..finding(evidence, saved, most, STREAM_KIB)
     })
+}
+
+/// One request of a window, ns; none is larger than the disk takes.
+fn window_ns(model: &DeviceModel, kib: u64) -> Option<f64> {
+    let bytes = (kib.max(4) * 1024) as f64;
+    let most = match model.request_bytes_max {
+        0 => bytes,
+        most => bytes.min(most as f64),
+    };
+    Some(ability::latency_ns(model, most, 1.0)? * bytes / most)
 }
 
 fn finding(evidence: &Evidence<'_>, saved: f64, most: f64, kib: u64) -> Finding {
@@ -155,7 +168,7 @@ fn finding(evidence: &Evidence<'_>, saved: f64, most: f64, kib: u64) -> Finding 
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::FileRole;
+    use seekscope_run::{FileRole, IoOp};
 
     use super::*;
     use crate::testing::{Call, Recording, flash, shuffled};
@@ -197,6 +210,30 @@ mod tests {
         assert_eq!(ids(&large), ["read-ahead.too-large"]);
         let small = reading((0..5000).collect(), 32_768, 32);
         assert_eq!(ids(&small), ["read-ahead.too-small"]);
+    }
+
+    /// Backups and other programs read on the same disk, and the server's files too.
+    #[test]
+    fn what_others_read_is_not_the_servers() {
+        let mut recording = reading(shuffled(5000), 32_768, 1024);
+        let file_id = recording.file("backup.tar", FileRole::Other, None);
+        let request = |file_id, i: u32| Call {
+            tid: 1,
+            file_id,
+            at_s: f64::from(i) * 0.01,
+            offset: u64::from(i) << 20,
+            bytes: 1 << 20,
+            latency_s: 0.001,
+        };
+        for i in 0..3000 {
+            recording.request(IoOp::BlockRead, request(file_id, i));
+            // Beyond the places that the server reads.
+            recording.request(IoOp::BlockRead, request(1, 1000 + i));
+        }
+        assert_eq!(ids(&recording), [""; 0]);
+        let answer = recording.examine(|_, answers| answers.host[0].clone());
+        assert_eq!(answer.setting, "read-ahead");
+        assert!(answer.fits && !answer.why.contains("GiB"), "{answer:?}");
     }
 
     #[test]

@@ -25,6 +25,8 @@ const DOCUMENTS_PER_QUERY_MIN: f64 = 10.0;
 /// Of the documents in a leaf, the share that a read brings of those wanted; from here on they lie together.
 const WANTED_SHARE_MAX: f64 = 0.3;
 const DOCUMENTS_PER_LEAF_MIN: f64 = 4.0;
+/// With fewer documents per read most reads are for something else: updates read what they change.
+const DOCUMENTS_PER_READ_MIN: f64 = 0.2;
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let Some(ranges) = Ranges::of(evidence) else {
@@ -73,7 +75,8 @@ fn judge(
     }
     let per_leaf = documents_per_leaf(evidence, namespace)?;
     let per_read = ranges.documents_per_s / user.calls_per_s;
-    if per_leaf < DOCUMENTS_PER_LEAF_MIN || per_read > WANTED_SHARE_MAX * per_leaf {
+    let wanted = DOCUMENTS_PER_READ_MIN..=WANTED_SHARE_MAX * per_leaf;
+    if per_leaf < DOCUMENTS_PER_LEAF_MIN || !wanted.contains(&per_read) {
         return None;
     }
     let waiting = user.waiting_s_per_s * 3600.0;
@@ -152,7 +155,8 @@ fn index_reads_per_s(answers: &Answers, namespace: &str) -> f64 {
         .iter()
         .filter(of_it)
         .map(|user| user.calls_per_s)
-        .sum()
+        // The sum of nothing would be -0.
+        .fold(0.0, |sum, calls_per_s| sum + calls_per_s)
 }
 
 #[cfg(test)]
@@ -207,6 +211,11 @@ mod tests {
             reading(4000.0, 4.0).findings(&DETECTOR),
             [],
             "they lie together"
+        );
+        assert_eq!(
+            reading(1.0, 0.05).findings(&DETECTOR),
+            [],
+            "the reads are those of updates"
         );
         assert_eq!(Recording::new().findings(&DETECTOR), []);
         let mut scanned = reading(60.0, 1.0);

@@ -1,5 +1,8 @@
-//! `query.collection-scan`: operations read whole collections. Mostly for want of an index, which is not
-//! known of any: some want all documents.
+//! `query.collection-scan`: operations read whole collections.
+//!
+//! An index is promised only where a filter is known to be selective: the operation has one, and most of
+//! what the server examines comes to nothing. An operation without a filter wants every document, and no
+//! index changes that.
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
@@ -17,10 +20,15 @@ pub(super) const DETECTOR: Detector = Detector {
 
 /// Looks at the running operations in which such a one was seen. One or two may be somebody's report.
 const LOOKS_MIN: u32 = 3;
-/// Documents examined for each one returned, over the whole server; the manual calls 1 the ideal.
-const EXAMINED_PER_RETURNED_MIN: f64 = 100.0;
+/// Documents examined for each one that is a result, over the whole server; the manual calls 1 the ideal.
+const EXAMINED_PER_RESULT_MIN: f64 = 100.0;
 /// … and examined per second: below this the disk hardly notices.
 const EXAMINED_PER_S_MIN: f64 = 1000.0;
+/// With so many examined per result a filter is selective: an index would spare nine documents of ten.
+const SELECTIVE_MIN: f64 = 10.0;
+
+const INDEX_RISK: &str =
+    "Each further index costs every write, and its build reads the collection once.";
 
 fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let seen = evidence.examined().map_or(&[][..], |m| &m.operations);
@@ -35,17 +43,57 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
             scans.push(operation);
         }
     }
-    let examined = examined_per_returned(evidence);
+    let examined = Examined::of(evidence);
     if scans.is_empty() {
+        let examined = examined.filter(Examined::is_much);
         return examined
             .map(|e| unnamed(evidence, &e))
             .into_iter()
             .collect();
     }
+    // The server counts for all operations together: of one it says something if no other one reads in vain.
+    let is_selective = seen
+        .iter()
+        .filter(|operation| is_scan(operation))
+        .all(selects)
+        && examined
+            .as_ref()
+            .is_some_and(|e| e.per_result() >= SELECTIVE_MIN);
     let scans = scans.into_iter();
     scans
-        .map(|operation| named(evidence, answers, operation, examined.as_ref()))
+        .map(|operation| {
+            let kind = Kind::of(operation, is_selective);
+            named(evidence, answers, operation, kind, examined.as_ref())
+        })
         .collect()
+}
+
+/// What an index can do for a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Its filter takes few documents.
+    Selective,
+    /// It has no filter.
+    WantsAll,
+    /// Whether its filter takes few or many is not known, or whether it has one.
+    Unknown,
+}
+
+impl Kind {
+    fn of(operation: &OperationSeen, is_selective: bool) -> Self {
+        match &operation.filter {
+            Some(filter) if filter.fields.is_empty() => Self::WantsAll,
+            Some(_) if is_selective => Self::Selective,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// Has it a filter on a field, and does it return what that takes?
+fn selects(operation: &OperationSeen) -> bool {
+    operation.filter.as_ref().is_some_and(|filter| {
+        !filter.reduced && filter.fields.iter().any(|field| !field.starts_with('$'))
+    })
 }
 
 /// Commands of maintenance scan by nature, and so do members that follow the oplog.
@@ -65,45 +113,60 @@ fn is_capped(evidence: &Evidence<'_>, operation: &OperationSeen) -> bool {
     collections.any(|c| c.capped && operation.namespace.as_ref() == Some(&c.namespace))
 }
 
-/// What the server counted.
+/// What the server counted, over all operations.
 struct Examined {
     documents_per_s: f64,
-    returned_per_s: f64,
+    /// Returned, updated and deleted: what was looked for.
+    results_per_s: f64,
 }
 
 impl Examined {
+    fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let results = ["returned", "updated", "deleted"];
+        let rates =
+            results.map(|what| evidence.status_rate(&[&format!("metrics.document.{what}")]));
+        Some(Self {
+            documents_per_s: evidence.status_rate(&["metrics.queryExecutor.scannedObjects"])?,
+            // A server that counts none of them says nothing about results.
+            results_per_s: rates.into_iter().flatten().reduce(|a, b| a + b)?,
+        })
+    }
+
+    fn per_result(&self) -> f64 {
+        self.documents_per_s / self.results_per_s.max(1.0)
+    }
+
+    fn is_much(&self) -> bool {
+        self.documents_per_s >= EXAMINED_PER_S_MIN && self.per_result() >= EXAMINED_PER_RESULT_MIN
+    }
+
     fn sentence(&self) -> String {
         format!(
-            "The server examined {:.0} documents per second and returned {:.0} (serverStatus).",
-            self.documents_per_s, self.returned_per_s
+            "The server examined {:.0} documents per second and returned, updated or deleted {:.0} \
+             (serverStatus).",
+            self.documents_per_s, self.results_per_s
         )
     }
-}
-
-fn examined_per_returned(evidence: &Evidence<'_>) -> Option<Examined> {
-    let rate = |name| evidence.counters.get("serverStatus", name)?.rate_per_s();
-    let documents_per_s = rate("metrics.queryExecutor.scannedObjects")?;
-    let returned_per_s = rate("metrics.document.returned")?;
-    let many = documents_per_s >= EXAMINED_PER_S_MIN
-        && documents_per_s >= EXAMINED_PER_RETURNED_MIN * returned_per_s.max(1.0);
-    many.then_some(Examined {
-        documents_per_s,
-        returned_per_s,
-    })
 }
 
 fn named(
     evidence: &Evidence<'_>,
     answers: &Answers,
     operation: &OperationSeen,
+    kind: Kind,
     examined: Option<&Examined>,
 ) -> Finding {
     let namespace = operation.namespace.clone().unwrap_or_default();
+    let waiting = waiting_s_per_hour(answers, &namespace);
+    let spared = waiting.filter(|_| kind == Kind::Selective);
     let longest = duration(operation.running_us as f64 / 1e6);
-    let mut sentences = vec![format!(
-        "A {} with plan COLLSCAN was running in {} looks, {} at once, for up to {longest} (currentOp).",
-        operation.kind, operation.looks, operation.at_once
-    )];
+    let mut sentences = vec![
+        format!(
+            "A {} with plan COLLSCAN was running in {} looks, {} at once, for up to {longest} (currentOp).",
+            operation.kind, operation.looks, operation.at_once
+        ),
+        about_index(operation, kind),
+    ];
     let mut collections = evidence.examined().into_iter().flat_map(|m| &m.collections);
     if let Some(collection) = collections.find(|c| c.namespace == namespace) {
         sentences.push(format!(
@@ -112,10 +175,14 @@ fn named(
         ));
     }
     sentences.extend(examined.map(Examined::sentence));
-    let waiting = waiting_s_per_hour(answers, &namespace);
     sentences.extend(waiting.map(|(s, source)| {
+        let saved = match kind {
+            Kind::Selective => "an index saves that at most",
+            Kind::WantsAll => "reading less often saves it",
+            Kind::Unknown => "what an index would save of it is not known",
+        };
         format!(
-            "Its readers waited {} per hour; an index saves that at most ({source}).",
+            "Its readers waited {} per hour; {saved} ({source}).",
             duration(s)
         )
     }));
@@ -125,15 +192,47 @@ fn named(
     );
     Finding {
         id: "query.collection-scan".into(),
-        title: format!("Operations read all of {namespace} (COLLSCAN)"),
+        title: match kind {
+            Kind::WantsAll => {
+                format!("Operations read all of {namespace} because they want all of it")
+            }
+            _ => format!("Operations read all of {namespace} (COLLSCAN)"),
+        },
         subject: namespace,
         evidence: sentences,
-        saves_s_per_hour: waiting.map(|(s, _)| s),
-        confidence: if waiting.is_some() { "medium" } else { "low" }.into(),
-        risk: "Each further index costs every write, and its build reads the collection once."
-            .into(),
+        saves_s_per_hour: spared.map(|(s, _)| s),
+        confidence: if spared.is_some() { "medium" } else { "low" }.into(),
+        risk: match kind {
+            Kind::WantsAll => {
+                "A secondary that takes these reads has to read all of the collection, too.".into()
+            }
+            _ => INDEX_RISK.into(),
+        },
         command: mongosh(evidence.uri(), &running),
         ..Finding::default()
+    }
+}
+
+/// Whether one helps, and why.
+fn about_index(operation: &OperationSeen, kind: Kind) -> String {
+    let fields = operation.filter.iter().flat_map(|filter| &filter.fields);
+    let fields = fields.cloned().collect::<Vec<String>>().join(", ");
+    match kind {
+        Kind::Selective => format!(
+            "It selects by {fields}, and nearly all of what the server examines does not match, so an \
+             index on that spares most of the reading."
+        ),
+        Kind::WantsAll => "It has no filter, so it reads every document by design and no index spares that: \
+                           run it less often or on a secondary, or keep its totals up to date instead."
+            .into(),
+        Kind::Unknown if fields.is_empty() => {
+            "Whether it has a filter is not known; an index helps only where a filter takes few documents."
+                .into()
+        }
+        Kind::Unknown => format!(
+            "It selects by {fields}; how many documents that takes is not known, and an index helps only \
+             where they are few."
+        ),
     }
 }
 
@@ -150,20 +249,26 @@ fn waiting_s_per_hour(answers: &Answers, namespace: &str) -> Option<(f64, &'stat
 }
 
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
+    let scans = "metrics.queryExecutor.collectionScans.nonTailable";
+    let why = match evidence.status(&[scans]).and_then(|scans| scans.increase()) {
+        Some(0.0) => {
+            "The server counted no collection scan (serverStatus), so indexes that leave many documents to \
+             examine do it, or aggregations that make one document of many."
+        }
+        _ => {
+            "No collection scan was caught at it (currentOp): short ones, indexes that leave many documents \
+             to examine or aggregations that make one document of many do it."
+        }
+    };
     Finding {
         id: "query.collection-scan".into(),
         title: format!(
-            "The server examines {:.0} documents for each one that it returns",
-            examined.documents_per_s / examined.returned_per_s.max(1.0)
+            "The server examines {:.0} documents for each one that it returns, updates or deletes",
+            examined.per_result()
         ),
-        evidence: vec![
-            examined.sentence(),
-            "No collection scan was caught at it, so short ones or unselective indexes do it."
-                .into(),
-        ],
+        evidence: vec![examined.sentence(), why.into()],
         confidence: "low".into(),
-        risk: "Each further index costs every write, and its build reads the collection once."
-            .into(),
+        risk: INDEX_RISK.into(),
         command: mongosh(
             evidence.uri(),
             "db.currentOp({planSummary: {$exists: true}})",
@@ -174,7 +279,7 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::CollectionFacts;
+    use seekscope_run::{CollectionFacts, FilterSeen};
 
     use super::*;
     use crate::testing::Recording;
@@ -215,6 +320,76 @@ mod tests {
             found[0].title.contains("2500 documents for each one"),
             "{found:?}"
         );
+        assert!(found[0].evidence[1].contains("was caught"), "{found:?}");
+        counted.steady("metrics.queryExecutor.collectionScans.nonTailable", 5.0);
+        let found = counted.findings(&DETECTOR);
+        assert!(found[0].evidence[1].contains("counted no collection scan"));
+    }
+
+    fn by(fields: &[&str], reduced: bool) -> OperationSeen {
+        OperationSeen {
+            filter: Some(FilterSeen {
+                fields: fields.iter().map(|field| (*field).into()).collect(),
+                reduced,
+            }),
+            ..scan(9, "COLLSCAN")
+        }
+    }
+
+    /// With operations that read shop.orders, which readers waited for, and the server's counts per second.
+    fn waited_for(operations: Vec<OperationSeen>, examined: f64, results: f64) -> Finding {
+        let mut recording = Recording::new();
+        recording.examined().operations = operations;
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            read_into_cache_bytes: Some(1 << 20),
+            ..CollectionFacts::default()
+        }];
+        let read = "wiredTiger.cache.application threads page read from disk to cache";
+        recording.rising(&format!("{read} time (usecs)"), 1e5);
+        recording.rising(&format!("{read} count"), 100.0);
+        recording.rising("metrics.queryExecutor.scannedObjects", examined);
+        recording.rising("metrics.document.returned", results);
+        recording.findings(&DETECTOR).remove(0)
+    }
+
+    #[test]
+    fn updates_and_deletes_are_results() {
+        let mut recording = Recording::new();
+        recording.rising("metrics.queryExecutor.scannedObjects", 7_000.0);
+        recording.rising("metrics.document.returned", 0.0);
+        recording.rising("metrics.document.updated", 6_500.0);
+        recording.rising("metrics.document.deleted", 500.0);
+        assert_eq!(recording.findings(&DETECTOR), []);
+    }
+
+    #[test]
+    fn an_index_is_promised_to_a_selective_filter_alone() {
+        let selective = waited_for(vec![by(&["customer"], false)], 50_000.0, 20.0);
+        assert!(selective.evidence[1].starts_with("It selects by customer, and nearly all"));
+        assert!((selective.saves_s_per_hour.unwrap() - 360.0).abs() < 1.0);
+
+        let wide = waited_for(vec![by(&["customer"], false)], 50_000.0, 40_000.0);
+        let unknown = waited_for(vec![scan(9, "COLLSCAN")], 50_000.0, 20.0);
+        let grouped = waited_for(vec![by(&["customer"], true)], 50_000.0, 20.0);
+        let beside = vec![by(&["customer"], false), by(&[], true)];
+        let beside = waited_for(beside, 50_000.0, 20.0);
+        let of_code = waited_for(vec![by(&["$where"], false)], 50_000.0, 20.0);
+        for finding in [wide, unknown, grouped, beside, of_code] {
+            assert_eq!(finding.saves_s_per_hour, None, "{finding:?}");
+            assert!(finding.evidence[1].contains("is not known"), "{finding:?}");
+        }
+    }
+
+    #[test]
+    fn no_index_is_promised_to_a_group_over_everything() {
+        let found = waited_for(vec![by(&[], true)], 50_000.0, 1.0);
+        assert_eq!(found.saves_s_per_hour, None);
+        assert!(
+            found.evidence[1].contains("no index spares that"),
+            "{found:?}"
+        );
+        assert!(!found.risk.contains("index"), "{found:?}");
     }
 
     #[test]

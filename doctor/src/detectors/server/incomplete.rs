@@ -12,9 +12,6 @@ pub(super) const DETECTOR: Detector = Detector {
     detect,
 };
 
-/// Of the events, lost: below this no share or sum changes by what could be read off it.
-const LOST_SHARE_MIN: f64 = 0.01;
-
 fn detect(evidence: &Evidence<'_>, _answers: &Answers) -> Vec<Finding> {
     let trace = evidence
         .document
@@ -61,13 +58,12 @@ fn gaps(trace: &TraceFacts) -> Vec<String> {
         sentences
             .push("The trace was cut off before its end, and what it lost is not known.".into());
     }
-    let lost_share = trace.lost as f64 / trace.seen.max(1) as f64;
-    if lost_share >= LOST_SHARE_MIN {
+    if trace.loss_matters() {
         sentences.push(format!(
             "{} of {} events were lost ({}; trace).",
             format_count(trace.lost),
             format_count(trace.seen),
-            percent(lost_share)
+            percent(trace.lost as f64 / trace.seen.max(1) as f64)
         ));
     }
     if !trace.adds_up() {

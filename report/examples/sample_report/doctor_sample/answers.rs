@@ -3,7 +3,7 @@
 use seekscope_doctor::Answers;
 use seekscope_doctor::answers::{
     CheckpointAnswer, DeviceLoad, DeviceUser, DirtyLimit, HostAnswer, JobDuration, MemberAnswer,
-    MemberDifference, MemoryAnswer, MemoryPoint, SpaceAnswer,
+    MemberDifference, MemoryAnswer, MemoryPoint, SpaceAnswer, WorkAnswer,
 };
 use seekscope_pattern::{Checkpoint, PatternKind, ThreadRole};
 use seekscope_run::FileRole;
@@ -14,6 +14,11 @@ use crate::trace_sample::START_NS;
 
 pub(super) fn answers(name: &Naming<'_>) -> Answers {
     Answers {
+        waited: seekscope_doctor::claims::Waited {
+            reads: 3_180.0,
+            syncs: 240.0,
+            ..Default::default()
+        },
         device_users: device_users(name),
         device_load: Some(DeviceLoad {
             reads_per_s: 2096.0,
@@ -29,8 +34,15 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
             utilisation: Some(0.87),
             peak_utilisation: Some(1.0),
             ability_measured: true,
+            ability_basis: "measured".into(),
             server_share: Some(0.97),
             ceiling: None,
+        }),
+        work: Some(WorkAnswer {
+            operations_per_s: Some(2_310.0),
+            writes_per_s: Some(410.0),
+            pages_read_per_s: Some(620.0),
+            read_calls_per_s: Some(640.0),
         }),
         checkpoints: Some(checkpoint_answer()),
         durations: durations(name),
@@ -129,12 +141,13 @@ fn checkpoint_answer() -> CheckpointAnswer {
         syncs: 11,
         sync_ns: seconds * 400_000_000,
         longest_sync_ns: seconds * 210_000_000,
+        is_cut_off: false,
         longest_journal_sync_ns: 61_000_000,
         longest_read_ns: 94_000_000,
     };
     CheckpointAnswer {
         checkpoints: CHECKPOINTS.map(checkpoint).to_vec(),
-        source: "trace".into(),
+        source: "serverStatus".into(),
         median_s: 6.0,
         longest_s: 7.0,
         journal_during_p99_ns: Some(41_000_000),
@@ -142,6 +155,13 @@ fn checkpoint_answer() -> CheckpointAnswer {
         reads_during_p99_ns: Some(22_000_000),
         reads_otherwise_p99_ns: Some(8_100_000),
         throughput_ratio: Some(0.56),
+        last_is_under_way: false,
+        disagreement: Some(
+            "The server's own counter says 7.00 s for the longest, the trace of its writes and syncs 4.29 s; the \
+             counter is believed."
+                .into(),
+        ),
+        own_share: Some(0.72),
         dirty_limit: Some(DirtyLimit {
             checkpoint_s: 2.0,
             bytes: 125 * MIB,

@@ -17,9 +17,13 @@ pub(in super::super) fn checkpoint_sentences(input: &DoctorReportInput<'_>) -> V
     };
     let count = answer.checkpoints.len() as u64;
     let mut sentences = vec![format!(
-        "{} seen: the median took {}, the longest {} (from {}).",
+        "{} seen: the median took {}, the longest {}{} (from {}).",
         counted(count),
         format_s(answer.median_s),
+        match answer.longest_is_under_way() {
+            true => "at least ",
+            false => "",
+        },
         format_s(answer.longest_s),
         answer.source
     )];
@@ -29,6 +33,7 @@ pub(in super::super) fn checkpoint_sentences(input: &DoctorReportInput<'_>) -> V
             format_share(ratio)
         ));
     }
+    sentences.extend(answer.disagreement.clone());
     if let Some(limit) = &answer.dirty_limit {
         sentences.push(format!(
             "To keep checkpoints below {}, limit dirty data to {} ({} % of the cache): {}. {}",
@@ -119,14 +124,20 @@ fn row(input: &DoctorReportInput<'_>, checkpoint: &Checkpoint) -> [Cell; 9] {
     let known = checkpoint.written_bytes > 0 || checkpoint.syncs > 0;
     let or_none = |text: String| Cell::or(known.then_some(text), NONE);
     let took_ns = checkpoint.ended_ns.saturating_sub(checkpoint.started_ns);
+    // Records of earlier versions ended at 4.29 s.
+    let bound = if checkpoint.is_cut_off {
+        "at least "
+    } else {
+        ""
+    };
     [
         format!("{:.1} s", input.seconds(checkpoint.started_ns)).into(),
-        format_ns(took_ns).into(),
+        format!("{bound}{}", format_ns(took_ns)).into(),
         or_none(format_bytes(checkpoint.written_bytes)),
         or_none(format_count(u64::from(checkpoint.files))),
         or_none(format_count(u64::from(checkpoint.syncs))),
-        or_none(format_ns(checkpoint.sync_ns)),
-        or_none(format_ns(checkpoint.longest_sync_ns)),
+        or_none(format!("{bound}{}", format_ns(checkpoint.sync_ns))),
+        or_none(format!("{bound}{}", format_ns(checkpoint.longest_sync_ns))),
         or_none(format_ns(checkpoint.longest_journal_sync_ns)),
         or_none(format_ns(checkpoint.longest_read_ns)),
     ]

@@ -71,12 +71,9 @@ fn utilisation(load: &DeviceLoad) -> Option<String> {
     let peak = peak.map_or_else(String::new, |peak| {
         format!(", {peak} in the busiest second")
     });
-    let basis = match load.ability_measured {
-        true => "as it was measured",
-        false => "as a typical disk of its kind can",
-    };
     Some(format!(
-        "{used} of what the disk can do is used{peak}, {basis}."
+        "{used} of what the disk can do is used{peak}; that ability is {}.",
+        load.ability_basis
     ))
 }
 

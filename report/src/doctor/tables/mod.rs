@@ -19,6 +19,7 @@ pub(super) use members::members;
 pub(super) use memory::{memory, memory_sentences};
 pub(super) use run::{cost, examination_facts};
 pub(super) use server::{collections, operations, warnings};
+pub use since::change_line;
 pub(super) use since::since;
 pub(super) use space::space;
 

@@ -16,10 +16,8 @@ pub(in super::super) fn examination_facts(input: &DoctorReportInput<'_>) -> Opti
         Deployment::ReplicaSet => "a replica set",
         Deployment::Sharded => "a sharded cluster",
     };
-    let ability = record.disk.as_ref().map(|disk| {
-        let how = if disk.measured { "measured" } else { "assumed" };
-        format!("{how}: {}", disk.source)
-    });
+    let disk = record.disk_opinion.as_ref().or(record.disk.as_ref());
+    let ability = disk.map(|disk| format!("{}: {}", disk.basis(), disk.source));
     let ftdc = record.ftdc.as_ref().map(|ftdc| {
         let samples = format_count(ftdc.samples);
         let (from, to) = (date(ftdc.first_realtime_ns), date(ftdc.last_realtime_ns));

@@ -1,7 +1,7 @@
 //! What the examined server said of itself: operations under way, collections, warnings.
 
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{CollectionFacts, MemberRecord, OperationSeen};
+use seekscope_run::{CollectionFacts, FilterSeen, MemberRecord, OperationSeen};
 
 use super::super::DoctorReportInput;
 use super::{NONE, ROWS_MAX, UNKNOWN, and_more};
@@ -28,13 +28,14 @@ pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Tabl
         "operation",
         "collection",
         "plan",
+        "selects by",
         "longest",
         "seen in looks",
         "at once",
         "waiting in looks",
         "progress",
     ];
-    let mut table = Table::new(3, &columns);
+    let mut table = Table::new(4, &columns);
     for operation in operations.iter().take(ROWS_MAX) {
         table.row(operation_row(operation));
     }
@@ -42,19 +43,27 @@ pub(in super::super) fn operations(input: &DoctorReportInput<'_>) -> Option<Tabl
     table.or_nothing()
 }
 
-fn operation_row(operation: &OperationSeen) -> [Cell; 8] {
+fn operation_row(operation: &OperationSeen) -> [Cell; 9] {
     let progress = operation.progress.filter(|(_, total)| *total > 0);
     let progress = progress.map(|(done, total)| format_share(done as f64 / total as f64));
     [
         operation.kind.as_str().into(),
         Cell::or(operation.namespace.clone(), NONE),
         Cell::or(operation.plan.clone(), NONE),
+        Cell::or(operation.filter.as_ref().map(selection), NONE),
         format_ns(operation.running_us.saturating_mul(1000)).into(),
         format_count(u64::from(operation.looks)).into(),
         format_count(u64::from(operation.at_once)).into(),
         format_count(u64::from(operation.waiting_looks)).into(),
         Cell::or(progress, NONE),
     ]
+}
+
+fn selection(filter: &FilterSeen) -> String {
+    match filter.fields.is_empty() {
+        true => "nothing: it takes every document".into(),
+        false => filter.fields.join(", "),
+    }
 }
 
 /// The largest and the busiest collections.

@@ -1,11 +1,11 @@
 //! The disks, and the files seen from there. Calls and requests are never added up.
 
-use seekscope_pattern::{BytesByPurpose, DirectionTrace, DiskTrace, FileTrace};
+use seekscope_pattern::{BytesByPurpose, BytesBySource, DirectionTrace, DiskTrace, FileTrace};
 use seekscope_run::units::{format_bytes, format_count};
 
 use super::super::TraceReportInput;
 use super::super::names::file_name;
-use super::{NONE, p50_p99};
+use super::{LatencyText, NONE};
 use crate::numbers::{format_number, format_share, format_times};
 use crate::table::{Cell, Table};
 
@@ -27,13 +27,14 @@ pub(in super::super) fn disks(input: &TraceReportInput<'_>) -> Option<Table> {
             "ahead",
         ],
     );
+    let latency = LatencyText::of(input.analysis);
     for disk in &input.analysis.disks {
         let directions = [
             ("reads", &disk.reads, &disk.read_bytes_by_purpose),
             ("writes", &disk.writes, &disk.write_bytes_by_purpose),
         ];
         for (word, direction, purposes) in directions {
-            table.row(disk_row(disk, word, direction, purposes));
+            table.row(disk_row(disk, word, direction, purposes, latency));
         }
     }
     table.or_nothing()
@@ -48,9 +49,10 @@ fn disk_row(
     word: &str,
     direction: &DirectionTrace,
     purposes: &BytesByPurpose,
+    latency: LatencyText,
 ) -> [Cell; 11] {
     let requests = &direction.transfers;
-    let [p50, p99] = p50_p99(&requests.latency_ns);
+    let [p50, p99] = latency.p50_p99(&requests.latency_ns);
     let sequential = direction
         .pattern
         .as_ref()
@@ -83,8 +85,9 @@ pub(in super::super) fn queues(input: &TraceReportInput<'_>) -> Option<Table> {
         "discarded",
     ];
     let mut table = Table::new(1, &columns);
+    let latency = LatencyText::of(input.analysis);
     for disk in &input.analysis.disks {
-        let [flush_p50, flush_p99] = p50_p99(&disk.flushes.latency_ns);
+        let [flush_p50, flush_p99] = latency.p50_p99(&disk.flushes.latency_ns);
         table.row([
             name(disk),
             format_number(disk.queue_depth.mean_while_busy).into(),
@@ -127,6 +130,15 @@ pub(in super::super) fn file_and_disk(input: &TraceReportInput<'_>, rows: usize)
     table.or_nothing()
 }
 
+/// A trace that only counts tells calls apart by outcome, not their bytes; nor can rings tell.
+fn from_cache(source: &BytesBySource) -> Cell {
+    match source.unknown_bytes {
+        0 => format_bytes(source.hit_bytes).into(),
+        unknown if unknown >= source.asked_bytes => Cell::Missing("not traced"),
+        _ => format!("at least {}", format_bytes(source.hit_bytes)).into(),
+    }
+}
+
 /// Without requests in the trace nothing is known of them, which is not zero.
 fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
     let source = &file.read_bytes_by_source;
@@ -139,7 +151,7 @@ fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
     [
         file_name(&file.file).into(),
         format_bytes(source.asked_bytes).into(),
-        format_bytes(source.hit_bytes).into(),
+        from_cache(source),
         format_bytes(source.device_read_bytes).into(),
         of_requests(file.device.reads.bytes),
         of_requests(file.device.read_ahead_bytes),
@@ -147,4 +159,26 @@ fn file_and_disk_row(file: &FileTrace, requests: bool) -> [Cell; 9] {
         Cell::or(amplification, "unknown"),
         of_requests(file.device.writes.bytes),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_which_nothing_tells_where_they_came_from_are_not_zero_bytes_from_the_cache() {
+        let source = |asked_bytes, hit_bytes, unknown_bytes| BytesBySource {
+            asked_bytes,
+            hit_bytes,
+            unknown_bytes,
+            ..BytesBySource::default()
+        };
+        let shown = |source: &BytesBySource| match from_cache(source) {
+            Cell::Missing(why) => why.to_string(),
+            Cell::Value(text) => text,
+        };
+        assert_eq!(shown(&source(8192, 0, 8192)), "not traced", "only counted");
+        assert_eq!(shown(&source(8192, 4096, 2048)), "at least 4.00 KiB");
+        assert_eq!(shown(&source(8192, 0, 0)), "0 B");
+    }
 }

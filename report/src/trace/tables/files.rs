@@ -6,7 +6,7 @@ use seekscope_stats::Quantiles;
 
 use super::super::TraceReportInput;
 use super::super::names::{file_name, hit_share};
-use super::{NONE, p50_p99};
+use super::{LatencyText, NONE};
 use crate::numbers::format_share;
 use crate::table::{Cell, Table};
 
@@ -34,7 +34,7 @@ pub(in super::super) fn reads(input: &TraceReportInput<'_>, rows: usize) -> Opti
             .filter(|file| file.reads.transfers.calls > 0)
     };
     for file in read().take(rows) {
-        table.row(read_row(file));
+        table.row(read_row(file, LatencyText::of(input.analysis)));
     }
     and_more(&mut table, read().count(), rows);
     table.or_nothing()
@@ -47,9 +47,9 @@ fn and_more(table: &mut Table, files: usize, rows: usize) {
     }
 }
 
-fn read_row(file: &FileTrace) -> [Cell; 9] {
+fn read_row(file: &FileTrace, latency: LatencyText) -> [Cell; 9] {
     let pattern = file.reads.pattern.as_ref();
-    let [p50, p99] = p50_p99(&file.reads.transfers.latency_ns);
+    let [p50, p99] = latency.p50_p99(&file.reads.transfers.latency_ns);
     [
         file_name(&file.file).into(),
         file.file.role.name().into(),
@@ -73,16 +73,16 @@ pub(in super::super) fn writes(input: &TraceReportInput<'_>, rows: usize) -> Opt
     let changed = |file: &&FileTrace| file.writes.transfers.calls + file.syncs.calls > 0;
     let written = || input.analysis.files.iter().filter(changed);
     for file in written().take(rows) {
-        table.row(write_row(file));
+        table.row(write_row(file, LatencyText::of(input.analysis)));
     }
     and_more(&mut table, written().count(), rows);
     table.or_nothing()
 }
 
-fn write_row(file: &FileTrace) -> [Cell; 10] {
+fn write_row(file: &FileTrace, latency: LatencyText) -> [Cell; 10] {
     let pattern = file.writes.pattern.as_ref();
-    let [p50, p99] = p50_p99(&file.writes.transfers.latency_ns);
-    let [sync_p50, sync_p99] = p50_p99(&file.syncs.latency_ns);
+    let [p50, p99] = latency.p50_p99(&file.writes.transfers.latency_ns);
+    let [sync_p50, sync_p99] = latency.p50_p99(&file.syncs.latency_ns);
     [
         file_name(&file.file).into(),
         file.file.role.name().into(),
@@ -159,9 +159,10 @@ pub(in super::super) fn latencies(input: &TraceReportInput<'_>, rows: usize) -> 
         "calls", "count", "p50", "p90", "p99", "p99.9", "longest", "mean",
     ];
     let mut table = Table::new(1, &columns);
+    let latency = LatencyText::of(input.analysis);
     for file in input.analysis.files.iter().take(rows) {
         table.group(file_name(&file.file));
-        latency_row(&mut table, "reads", &file.reads);
+        latency_row(&mut table, latency, "reads", &file.reads);
         let outcome = &file.latency_by_outcome;
         for (word, latency_ns) in [
             ("– from the page cache", &outcome.hit_ns),
@@ -169,21 +170,21 @@ pub(in super::super) fn latencies(input: &TraceReportInput<'_>, rows: usize) -> 
             ("– waited for others", &outcome.waited_ns),
             ("– direct", &outcome.direct_ns),
         ] {
-            quantile_row(&mut table, word, latency_ns);
+            quantile_row(&mut table, latency, word, latency_ns);
         }
-        latency_row(&mut table, "writes", &file.writes);
-        quantile_row(&mut table, "syncs", &file.syncs.latency_ns);
+        latency_row(&mut table, latency, "writes", &file.writes);
+        quantile_row(&mut table, latency, "syncs", &file.syncs.latency_ns);
     }
     table.or_nothing()
 }
 
-fn latency_row(table: &mut Table, word: &str, direction: &DirectionTrace) {
-    quantile_row(table, word, &direction.transfers.latency_ns);
+fn latency_row(table: &mut Table, latency: LatencyText, word: &str, direction: &DirectionTrace) {
+    quantile_row(table, latency, word, &direction.transfers.latency_ns);
 }
 
-fn quantile_row(table: &mut Table, word: &str, q: &Quantiles) {
+fn quantile_row(table: &mut Table, latency: LatencyText, word: &str, q: &Quantiles) {
     if q.count > 0 {
-        let times = [q.p50, q.p90, q.p99, q.p999, q.max, q.mean].map(|ns| format_ns(ns).into());
+        let times = [q.p50, q.p90, q.p99, q.p999, q.max, q.mean].map(|ns| latency.text(ns).into());
         let count: Cell = format_count(q.count).into();
         table.row([word.into(), count].into_iter().chain(times));
     }

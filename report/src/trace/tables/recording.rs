@@ -1,7 +1,7 @@
 //! The recording itself: what was traced, through what, at which cost.
 
 use seekscope_run::TraceFacts;
-use seekscope_run::units::format_count;
+use seekscope_run::units::{format_count, format_ns};
 
 use super::super::TraceReportInput;
 use crate::facts::{Fact, known};
@@ -51,7 +51,12 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
             "… lost with the start of the call",
             counted(trace.lost_start),
         ),
+        ("… lost with the end of a request", counted(trace.lost_end)),
         ("… given up for newer ones", counted(trace.overwritten)),
+        (
+            "Latencies cut off, longer than they say",
+            Some(format_count(input.analysis.latencies_cut_off)),
+        ),
         (
             "Calls under way at the beginning",
             counted(trace.in_flight_at_start),
@@ -64,11 +69,38 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
             "Cost per event",
             (cost.ns_per_event > 0.0).then(|| format_mean_ns(cost.ns_per_event)),
         ),
+        ("Cost, of one CPU", share_of_cpu(input, trace)),
+        (
+            "… of it for other processes' calls and requests",
+            (cost.program_runs > 0).then(|| format_ns(cost.standing_ns)),
+        ),
         (
             "Cost beside the CPU time of what was traced",
-            (cost.share_of_server_cpu > 0.0).then(|| format_share(cost.share_of_server_cpu)),
+            share_beside_process(input, trace),
         ),
     ])
+}
+
+/// Beside a process that idles any cost is a multiple, which says nothing.
+fn share_beside_process(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Option<String> {
+    let share = trace.cost.share_of_server_cpu;
+    if share > 0.0 {
+        return Some(format_share(share));
+    }
+    let known = input.phase()?.process_io.is_some();
+    known.then(|| "what was traced used next to no CPU time".into())
+}
+
+/// The tracer's time on a CPU, and as a share of the time that was traced.
+fn share_of_cpu(input: &TraceReportInput<'_>, trace: &TraceFacts) -> Option<String> {
+    let (cpu_ns, traced_ns) = (trace.cpu_ns(), input.phase()?.duration_ns());
+    (cpu_ns > 0 && traced_ns > 0).then(|| {
+        format!(
+            "{} ({})",
+            format_ns(cpu_ns),
+            format_share(cpu_ns as f64 / traced_ns as f64)
+        )
+    })
 }
 
 fn backend(trace: &TraceFacts) -> Option<String> {

@@ -1,0 +1,179 @@
+//! What scans of the walked files take on the disk that the whole run shows.
+//!
+//! The files are walked while the server is watched, and what the disk does for the server is known only
+//! afterwards: its limits may have been reached, its latencies seen. So seconds that were predicted for
+//! another disk than that of the run's opinion are predicted anew, from the recorded leaves.
+
+use anyhow::Result;
+use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
+use seekscope_run::{
+    DeviceModel, LayoutFile, LayoutMeasurement, LeafRecord, RunDirectory, RunDocument,
+};
+use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
+
+/// Leaves the run's opinion and its layout in agreement.
+pub fn predict(directory: &RunDirectory, document: &mut RunDocument) -> Result<()> {
+    let memory_bytes = document.host.as_ref().map_or(0, |host| host.memory_bytes);
+    let opinion = document
+        .examination
+        .as_ref()
+        .and_then(|examination| examination.disk_opinion.as_ref());
+    let (Some(disk), Some(layout)) = (opinion, &mut document.layout) else {
+        return Ok(());
+    };
+    if layout.predicted_for == disk.model.disk {
+        return Ok(());
+    }
+    let mut files = Files {
+        layout,
+        model: &disk.model,
+        memory_bytes,
+        current: None,
+    };
+    directory.for_each_leaf(|_| true, |leaf| files.leaf(leaf))?;
+    files.finish();
+    layout.predicted_for.clone_from(&disk.model.disk);
+    layout.disk_measured = disk.measured;
+    sort(&mut layout.files);
+    Ok(())
+}
+
+/// Takes leaves file by file, as they were written, and holds those of one file.
+struct Files<'a> {
+    layout: &'a mut LayoutMeasurement,
+    model: &'a DeviceModel,
+    memory_bytes: u64,
+    current: Option<(u32, Vec<Leaf>)>,
+}
+
+impl Files<'_> {
+    fn leaf(&mut self, record: &LeafRecord) {
+        let leaf = Leaf {
+            offset: record.offset,
+            length: record.length,
+            kind: LeafKind::Plain,
+        };
+        match &mut self.current {
+            Some((file_id, leaves)) if *file_id == record.file_id => leaves.push(leaf),
+            _ => {
+                self.finish();
+                self.current = Some((record.file_id, vec![leaf]));
+            }
+        }
+    }
+
+    fn finish(&mut self) {
+        let Some((file_id, leaves)) = self.current.take() else {
+            return;
+        };
+        let mut files = self.layout.files.iter_mut();
+        let Some(file) = files.find(|file| file.file_id == file_id) else {
+            return;
+        };
+        let options = ScanOptions {
+            reader_ns_per_byte: engine_ns_per_byte(compressor(file)),
+            ..ScanOptions::with_memory(self.memory_bytes)
+        };
+        let predicted = predict_scan(self.model, &leaves, file.file_bytes, &options);
+        file.predicted_scan = Some(predicted);
+    }
+}
+
+/// Of an unknown one, what MongoDB uses unless it is told otherwise.
+fn compressor(file: &LayoutFile) -> Compressor {
+    let known = [
+        Compressor::None,
+        Compressor::Snappy,
+        Compressor::Zlib,
+        Compressor::Zstd,
+        Compressor::Lz4,
+    ];
+    let named = known.into_iter().find(|c| c.name() == file.compressor);
+    named.unwrap_or(Compressor::Snappy)
+}
+
+/// By what order would save, the most first.
+fn sort(files: &mut [LayoutFile]) {
+    let saved = |file: &LayoutFile| {
+        let scan = file.predicted_scan.as_ref();
+        scan.map_or(f64::NEG_INFINITY, |scan| scan.now_s - scan.ordered_s)
+    };
+    files.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{DiskAbility, ExaminationRecord, HostFacts, PredictedScan, TokenBucket};
+
+    use super::*;
+
+    const LEAVES: u64 = 2000;
+    const LEAF_BYTES: u64 = 32_768;
+
+    fn ability(disk: &str, iops: f64) -> DiskAbility {
+        let mut model = seekscope_layout::typical_disks::cloud_volume().model;
+        model.disk = disk.into();
+        model.iops_bucket = Some(TokenBucket {
+            per_s: iops,
+            burst: 0.0,
+        });
+        DiskAbility {
+            model,
+            ..DiskAbility::default()
+        }
+    }
+
+    #[test]
+    fn a_limit_that_was_seen_decides_the_seconds() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut document = RunDocument::begin("doctor", Vec::new());
+        let directory = RunDirectory::create(&folder.path().join("run"), &document).unwrap();
+        let mut writer = directory.leaf_writer().unwrap();
+        for file_id in [7, 8] {
+            for ordinal in 0..LEAVES {
+                // One in an order that nothing guesses, and one in the order of the file.
+                let step = if file_id == 7 { 619 } else { 1 };
+                let place = ordinal * step % LEAVES;
+                writer
+                    .leaf(LeafRecord {
+                        file_id,
+                        ordinal,
+                        offset: 4096 + place * LEAF_BYTES,
+                        length: 32_768,
+                    })
+                    .unwrap();
+            }
+        }
+        writer.finish().unwrap();
+        document.host = Some(HostFacts {
+            memory_bytes: 8 << 30,
+            ..HostFacts::default()
+        });
+        document.examination = Some(ExaminationRecord {
+            disk_opinion: Some(ability("limited", 150.0)),
+            ..ExaminationRecord::default()
+        });
+        let file = |file_id| LayoutFile {
+            file_id,
+            file_bytes: (LEAVES + 1) * LEAF_BYTES,
+            leaf_pages: LEAVES,
+            predicted_scan: Some(PredictedScan::default()),
+            ..LayoutFile::default()
+        };
+        document.layout = Some(LayoutMeasurement {
+            predicted_for: "typical".into(),
+            files: vec![file(8), file(7)],
+            ..LayoutMeasurement::default()
+        });
+        predict(&directory, &mut document).unwrap();
+        let layout = document.layout.clone().unwrap();
+        assert_eq!(layout.predicted_for, "limited");
+        assert_eq!(layout.files[0].file_id, 7, "the most to gain first");
+        let scan = layout.files[0].predicted_scan.clone().unwrap();
+        assert!((12.5..15.0).contains(&scan.now_s), "{scan:?}");
+        // Nothing changes the second time, whatever stands there.
+        document.layout.as_mut().unwrap().files[0].predicted_scan = None;
+        predict(&directory, &mut document).unwrap();
+        assert_eq!(document.layout.unwrap().files[0].predicted_scan, None);
+    }
+}

@@ -1,0 +1,308 @@
+//! What `doctor` concludes of a server under a load whose truth is known.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Document, doc};
+use seekscope_bench::deployment::Topology;
+use seekscope_bench::gains::memory_group::MemoryGroup;
+use seekscope_run::DeviceFacts;
+use seekscope_server::slow_disk::{CgroupTree, SlowDisk, SlowDiskSpec};
+use serde_json::Value;
+
+use crate::running::{Running, own, shared};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, json, machine, runtime};
+
+const DATABASE: &str = "findings";
+
+/// The command of a load, by a number that rises.
+type Load<'a> = &'a (dyn Fn(u64) -> Document + Sync);
+
+/// Sends each load's commands one after another, all loads at once, while `examine` runs.
+fn meanwhile<R>(running: &Running, loads: &[Load<'_>], examine: impl FnOnce() -> R) -> R {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (thread, load) in (0..).zip(loads) {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                runtime().block_on(async {
+                    // Not by seekscope's own name, whose commands the doctor leaves out.
+                    let client = mongodb::Client::with_uri_str(running.uri()).await.unwrap();
+                    let database = client.database(DATABASE);
+                    let mut number = thread * 7_919;
+                    while !is_over.load(Ordering::Relaxed) {
+                        database.run_command(load(number)).await.unwrap();
+                        number += 1;
+                    }
+                });
+            });
+        }
+        // Also when it panics: else the threads would not end.
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(examine));
+        is_over.store(true, Ordering::Relaxed);
+        found.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Documents with `_id` from 0 on that do not compress.
+fn insert(running: &Running, collection: &str, documents: u64, bytes: usize) {
+    let mut random = seekscope_stats::SplitMix64::new(1);
+    let count = usize::try_from(documents).unwrap();
+    for batch in (0..i64::try_from(count).unwrap())
+        .collect::<Vec<i64>>()
+        .chunks(100)
+    {
+        let documents: Vec<Document> = batch
+            .iter()
+            .map(|id| {
+                let words = (0..bytes / 8).flat_map(|_| random.below(u64::MAX).to_le_bytes());
+                let bytes = Binary {
+                    subtype: BinarySubtype::Generic,
+                    bytes: words.collect(),
+                };
+                doc! { "_id": id, "status": id % 3, "bytes": bytes }
+            })
+            .collect();
+        running.command(
+            DATABASE,
+            doc! { "insert": collection, "documents": documents },
+        );
+    }
+}
+
+/// One of so many, in no order.
+fn id(number: u64, documents: u64) -> i64 {
+    i64::try_from(number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % documents).unwrap()
+}
+
+fn examined(bench: &Bench, running: &Running, length: &str, more: &[&str]) -> Value {
+    let mut arguments = vec!["doctor", running.uri(), "--for", length];
+    arguments.extend(more);
+    let document = json(&mut bench.seekscope(&arguments));
+    assert_valid("doctor", &document);
+    document
+}
+
+fn finding<'a>(document: &'a Value, id: &str) -> Option<&'a Value> {
+    let mut findings = document["findings"].as_array().unwrap().iter();
+    findings.find(|finding| finding["id"] == id)
+}
+
+fn evidence(finding: &Value, at: usize) -> &str {
+    finding["evidence"][at].as_str().unwrap()
+}
+
+/// Each checkpoint that ended is as long as the server's own counters have it, on a disk that writes 20 MB/s.
+#[test]
+fn checkpoints_take_as_long_as_the_server_says() {
+    const ORDERS: u64 = 10_000;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &["--syncdelay", "4"]);
+    insert(&running, "orders", ORDERS, 4_000);
+    let _slow = writes_limited(&running, 20_000_000);
+    let totals_ms: Mutex<Vec<i64>> = Mutex::new(Vec::new());
+    let poll = || {
+        let status = running.command("admin", doc! { "serverStatus": 1 });
+        let total = total_ms(&status);
+        let mut totals_ms = totals_ms.lock().unwrap();
+        if totals_ms.last() != Some(&total) {
+            totals_ms.push(total);
+        }
+    };
+    let change = |number| {
+        let one = doc! { "q": { "_id": id(number, ORDERS) }, "u": { "$inc": { "status": 1 } } };
+        doc! { "update": "orders", "updates": [one] }
+    };
+    let document = meanwhile(&running, &[&change, &change], || {
+        thread::scope(|scope| {
+            let examining = scope.spawn(|| examined(&bench, &running, "20s", &[]));
+            while !examining.is_finished() {
+                poll();
+                thread::sleep(Duration::from_millis(50));
+            }
+            examining.join().unwrap()
+        })
+    });
+    let answer = &document["summary"]["answers"]["checkpoints"];
+    assert_eq!(answer["source"], "serverStatus", "{answer:#}");
+    let totals_ms = totals_ms.into_inner().unwrap();
+    let said: Vec<f64> = totals_ms
+        .windows(2)
+        .map(|pair| (pair[1] - pair[0]) as f64 / 1e3)
+        .collect();
+    let checkpoints = answer["checkpoints"].as_array().unwrap().iter();
+    let mut took: Vec<f64> = checkpoints
+        .map(|c| (c["ended_ns"].as_f64().unwrap() - c["started_ns"].as_f64().unwrap()) / 1e9)
+        .collect();
+    if answer["last_is_under_way"] == true {
+        took.pop();
+    }
+    println!("took {took:?} s, the server says {said:?} s");
+    assert!(!took.is_empty(), "{answer:#}");
+    for seconds in &took {
+        let is_it = |said: &f64| (seconds - said).abs() <= 0.05 * said + 0.002;
+        assert!(said.iter().any(is_it), "{seconds} s is none of {said:?}");
+    }
+}
+
+/// Of all checkpoints since the server's start, by release.
+fn total_ms(status: &Document) -> i64 {
+    let engine = status.get_document("wiredTiger").unwrap();
+    let of = |section: &str, name: &str| engine.get_document(section).ok()?.get(name);
+    let total = of("transaction", "transaction checkpoint total time (msecs)")
+        .or_else(|| of("checkpoint", "total time (msecs)"))
+        .unwrap();
+    total.as_i64().or(total.as_i32().map(i64::from)).unwrap()
+}
+
+fn group_name(running: &Running) -> String {
+    format!("seekscope-test-{}", running.pid())
+}
+
+fn slow_disk(running: &Running, spec: &SlowDiskSpec) -> SlowDisk {
+    let device = DeviceFacts::of_path(Path::new("/"), running.data_directory()).unwrap();
+    let tree = CgroupTree::discover(Path::new("/proc"));
+    SlowDisk::create(&tree, spec, &device, &group_name(running)).unwrap()
+}
+
+fn writes_limited(running: &Running, bytes_per_s: u64) -> SlowDisk {
+    let device = DeviceFacts::of_path(Path::new("/"), running.data_directory()).unwrap();
+    let reads_unlimited = SlowDiskSpec {
+        name: "slow writes".into(),
+        read_iops: 1_000_000,
+        read_bytes_per_s: 1 << 40,
+    };
+    let mut slow = slow_disk(running, &reads_unlimited);
+    let limit = format!("{} {bytes_per_s}", device.counted_device());
+    std::fs::write(slow.group().join("blkio.throttle.write_bps_device"), limit).unwrap();
+    slow.add_process(running.pid()).unwrap();
+    slow
+}
+
+#[test]
+fn updates_by_id_are_no_collection_scan() {
+    const ORDERS: u64 = 5_000;
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &[]);
+    insert(&running, "orders", ORDERS, 200);
+    let change = |number| {
+        let some = (0..50).map(|one| {
+            let id = id(number * 50 + one, ORDERS);
+            doc! { "q": { "_id": id }, "u": { "$inc": { "status": 1 } } }
+        });
+        doc! { "update": "orders", "updates": some.collect::<Vec<Document>>() }
+    };
+    let document = meanwhile(&running, &[&change, &change], || {
+        examined(&bench, &running, "8s", &[])
+    });
+    let updates = document["summary"]["answers"]["work"]["writes_per_s"].as_f64();
+    // Fewer would be no load that is judged at all.
+    assert!(updates.unwrap() > 1_000.0, "{updates:?}");
+    assert_eq!(finding(&document, "query.collection-scan"), None);
+}
+
+/// An index is promised to a filter that takes few documents and none to what wants them all; and that the
+/// load is gone afterwards proves nothing.
+#[test]
+fn collection_scans_and_an_idle_server_afterwards() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    insert(&running, "orders", 40_000, 200);
+    insert(&running, "totals", 40_000, 200);
+    let select = |number: u64| {
+        let number = i64::try_from(number).unwrap();
+        doc! { "find": "orders", "filter": { "nowhere": number } }
+    };
+    let document = meanwhile(&running, &[&select, &select, &select, &select], || {
+        examined(&bench, &running, "10s", &["--out", "selecting"])
+    });
+    let found = finding(&document, "query.collection-scan").unwrap();
+    assert_eq!(found["subject"], "findings.orders", "{found:#}");
+    assert!(
+        evidence(found, 1).contains("selects by nowhere, and nearly all"),
+        "{found:#}"
+    );
+
+    let idle = examined(
+        &bench,
+        &running,
+        "4s",
+        &["--out", "idle", "--since", "selecting"],
+    );
+    let changes = idle["examination"]["since"]["changes"].as_array().unwrap();
+    let scan = changes.iter().find(|c| c["id"] == "query.collection-scan");
+    let scan = scan.unwrap();
+    assert_eq!(scan["change"], "unknown", "{scan:#}");
+    let verdict = scan["verdict"].as_str().unwrap();
+    assert!(
+        verdict.starts_with("cannot be told: the server had less to do"),
+        "{verdict}"
+    );
+    let mut shown = bench.seekscope(&["doctor", "idle", "--since", "selecting"]);
+    let screen = String::from_utf8(shown.output().unwrap().stdout).unwrap();
+    assert!(
+        screen.contains("Since the earlier run selecting:"),
+        "{screen}"
+    );
+    assert!(screen.contains("cannot be told"), "{screen}");
+
+    let group = |_| {
+        let group = doc! { "_id": "$status", "n": { "$sum": 1 }, "last": { "$max": "$bytes" } };
+        doc! { "aggregate": "totals", "pipeline": [{ "$group": group }], "cursor": {} }
+    };
+    let document = meanwhile(&running, &[&group, &group, &group, &group], || {
+        examined(&bench, &running, "10s", &[])
+    });
+    let found = finding(&document, "query.collection-scan").unwrap();
+    assert_eq!(found["subject"], "findings.totals");
+    assert_eq!(found["saves_s_per_hour"], Value::Null, "{found:#}");
+    assert!(
+        evidence(found, 1).contains("no index spares that"),
+        "{found:#}"
+    );
+}
+
+/// More data than a control group holds: its memory comes first, and no more cache is advised than it bears.
+#[test]
+fn the_memory_of_a_control_group_comes_before_the_disk() {
+    const ORDERS: u64 = 12_000;
+    // Of the server's own memory only what it takes after it joined the group is charged: most of this is
+    // for page cache, and with its small cache the server stays far below it.
+    const LIMIT_BYTES: u64 = 256 << 20;
+    let _machine = machine();
+    let bench = Bench::new();
+    let small_cache = ["--wiredTigerEngineConfigString", "cache_size=64M"];
+    let running = own(Topology::Standalone, &small_cache);
+    insert(&running, "orders", ORDERS, 40_000);
+    running.reset_page_cache();
+    let group = MemoryGroup::create(&group_name(&running), LIMIT_BYTES).unwrap();
+    group.add(running.pid()).unwrap();
+    let mut slow = slow_disk(&running, &SlowDiskSpec::hdd());
+    let read = |number| {
+        let filter = doc! { "_id": id(number, ORDERS) };
+        doc! { "find": "orders", "filter": filter, "projection": { "status": 1 } }
+    };
+    let readers: [Load<'_>; 6] = [&read; 6];
+    let document = meanwhile(&running, &readers, || {
+        // All of it was in memory once before the disk becomes slow.
+        thread::sleep(Duration::from_secs(15));
+        slow.add_process(running.pid()).unwrap();
+        examined(&bench, &running, "12s", &[])
+    });
+    let first = &document["findings"][0];
+    assert_eq!(first["id"], "memory.short", "{:#}", document["findings"]);
+    let command = first["command"].as_str().unwrap();
+    assert!(command.ends_with("/memory.limit_in_bytes"), "{command}");
+    if let Some(cache) = finding(&document, "cache.too-small") {
+        let risk = cache["risk"].as_str().unwrap();
+        assert!(!risk.contains("The host has"), "{risk}");
+    }
+}

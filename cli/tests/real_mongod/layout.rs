@@ -1,0 +1,146 @@
+//! `layout` on a running mongod.
+
+use mongodb::bson::doc;
+use seekscope_bench::deployment::Topology;
+use serde_json::Value;
+
+use crate::running::{own, shared};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, assert_fails, json, machine, stderr};
+
+#[test]
+fn a_collection_of_a_running_server_is_found_by_name() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("layout.orders", 2_000);
+    running.reset_page_cache();
+    let arguments = ["layout", running.uri(), "layout.orders", "--out", "run"];
+    let document = json(&mut bench.seekscope(&arguments));
+    assert_valid("layout", &document);
+    let files = document["summary"]["files"].as_array().unwrap();
+    let names = files.iter().map(|file| &file["namespace"]);
+    assert!(
+        names.clone().any(|name| name == "layout.orders"),
+        "{files:#?}"
+    );
+}
+
+/// The files of a layout document that belong to a collection, by its name.
+fn of<'a>(document: &'a Value, namespace: &str) -> Vec<&'a Value> {
+    let files = document["summary"]["files"].as_array().unwrap();
+    files
+        .iter()
+        .filter(|file| file["namespace"] == namespace)
+        .collect()
+}
+
+#[test]
+fn the_catalogue_names_every_file_and_nothing_is_reported_missing() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("layout_names.orders", 200);
+    running.reset_page_cache();
+    let document = json(&mut bench.seekscope(&["layout", running.uri(), "--out", "run"]));
+    assert_eq!(document["limitations"], serde_json::json!([]));
+    let files = document["summary"]["files"].as_array().unwrap();
+    for file in files {
+        assert!(file["namespace"].is_string(), "{file:#}");
+    }
+    assert_eq!(of(&document, "layout_names.orders").len(), 2);
+}
+
+/// The catalogue and the metadata are as of the last checkpoint, so a collection made since is in neither.
+#[test]
+fn a_collection_made_since_the_last_checkpoint_is_said_to_be_there() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = own(Topology::Standalone, &["--syncdelay", "3600"]);
+    running.command("admin", doc! { "fsync": 1 });
+    running.load("layout_new.orders", 200);
+    let why = |document: &Value| -> Vec<String> {
+        let files = document["summary"]["files"].as_array().unwrap();
+        let whys = files
+            .iter()
+            .filter_map(|file| file["not_measured"].as_str());
+        let late = whys.filter(|why| why.starts_with("created since the last checkpoint"));
+        late.map(String::from).collect()
+    };
+    let path = running.data_directory().to_str().unwrap().to_owned();
+    let by_path = json(&mut bench.seekscope(&["layout", &path, "--out", "by-path"]));
+    // The collection and its index.
+    let said = why(&by_path);
+    assert_eq!(said.len(), 2, "{by_path:#}");
+    assert!(said[0].contains("{fsync: 1}"), "{said:?}");
+    assert_valid("layout", &by_path);
+    // From the directory alone its name is not known, but that there are such files.
+    let by_name = ["layout", path.as_str(), "layout_new.orders"];
+    let output = bench.seekscope(&by_name).output().unwrap();
+    assert_fails(
+        &output,
+        2,
+        &["2 files were created since the last checkpoint"],
+    );
+    // The server knows it by name.
+    let arguments = [
+        "layout",
+        running.uri(),
+        "layout_new.orders",
+        "--out",
+        "by-name",
+    ];
+    let by_name = json(&mut bench.seekscope(&arguments));
+    assert_eq!(why(&by_name).len(), 1, "{by_name:#}");
+    assert_eq!(of(&by_name, "layout_new.orders").len(), 1, "{by_name:#}");
+
+    running.command("admin", doc! { "fsync": 1 });
+    let after = json(&mut bench.seekscope(&["layout", &path, "--out", "after"]));
+    assert_eq!(why(&after), Vec::<String>::new());
+    assert_eq!(of(&after, "layout_new.orders").len(), 2);
+}
+
+#[test]
+fn a_view_is_said_to_be_one() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("layout_view.orders", 200);
+    let view = doc! { "create": "cheap", "viewOn": "orders", "pipeline": [] };
+    running.command("layout_view", view);
+    running.reset_page_cache();
+    let path = running.data_directory().to_str().unwrap().to_owned();
+    for place in [running.uri(), path.as_str()] {
+        let arguments = ["layout", place, "layout_view.cheap"];
+        let output = bench.seekscope(&arguments).output().unwrap();
+        let says = "layout_view.cheap is a view on layout_view.orders";
+        assert_fails(&output, 2, &[says]);
+        assert!(!stderr(&output).contains("there is no"));
+    }
+}
+
+/// Whatever the file looks like, and on every kind of disk.
+#[test]
+fn a_scan_in_order_is_never_predicted_to_be_slower() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::Standalone);
+    running.load("layout_order.orders", 4_000);
+    running.reset_page_cache();
+    for disk in ["hdd", "cloud", "ssd", "nvme"] {
+        let arguments = ["layout", running.uri(), "--typical", disk, "--out", disk];
+        let document = json(&mut bench.seekscope(&arguments));
+        let files = document["summary"]["files"].as_array().unwrap();
+        let scans = files.iter().map(|file| &file["predicted_scan_s"]);
+        let scans: Vec<&Value> = scans.filter(|scan| scan.is_object()).collect();
+        assert!(scans.len() > 2, "{files:#?}");
+        for scan in scans {
+            let s = |name: &str| scan[name].as_f64().unwrap();
+            assert!(s("ordered") <= s("now"), "{disk}: {scan}");
+            assert!(
+                s("now_low") <= s("now") && s("now") <= s("now_high"),
+                "{scan}"
+            );
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The binary on MongoDB's own servers: a mongod alone, with a password and with TLS, replica sets, and a
+//! sharded cluster with its mongos.
+//!
+//! `cargo test` leaves this suite out, because not everybody has a mongod. `./x test` runs it once on each
+//! version that it finds; `cargo test -p seekscope-cli --test real_mongod [FILTER]` runs it on one:
+//! `SEEKSCOPE_TEST_MONGOD` names the mongod (mongos lies beside it, or `SEEKSCOPE_TEST_MONGOS` names it);
+//! without it, the first on PATH or in seekscope's cache is taken. Where there is none, every test fails.
+//!
+//! # Adding a test
+//!
+//! There is a module per topic. A new one is a file here and a line below. Usually a test looks like this:
+//!
+//! ```ignore
+//! #[test]
+//! fn what_is_true() {
+//!     let _machine = machine();                       // if it traces, measures or loads the machine
+//!     let bench = Bench::new();                       // a folder of its own, and how to run seekscope
+//!     let server = shared(Topology::Standalone);      // started by the first test that asks for it
+//!     server.load("mine.orders", 20_000);             // SDU documents of about 3 KiB
+//!     let document = json(&mut bench.seekscope(&["doctor", server.uri(), "--for", "5s", "--out", "run"]));
+//!     assert_valid("doctor", &document);
+//! }
+//! ```
+//!
+//! - [`running::shared`] gives the one deployment of a topology that all tests use. A start takes seconds,
+//!   of a cluster more; so use it wherever other tests' databases do no harm. Name your databases after
+//!   your module, leave other settings as they were, and never stop it.
+//! - [`running::own`] starts one for this test alone, with arguments for its mongod: for slow disks, small
+//!   caches, kills, measurements of the whole server.
+//! - [`running::Running`] has what tests ask of a deployment: its connection string, the process, data
+//!   directory and log of a member by name, commands, documents. `reset_page_cache` makes reads cold.
+//! - What runs seekscope, waits and checks schemas is that of the other suite (`integration_tests/support.rs`,
+//!   `schemas.rs`), and so are the rules: no timed unit tests, bounded waits, nothing left behind.
+//! - What differs between versions of the server is asked of [`running::Running::version`].
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    unreachable_pub,
+    reason = "a test helper that fails is a failed test; nobody depends on a test"
+)]
+
+mod deployments;
+mod disk_opinion;
+mod doctor;
+mod errors;
+mod file_names;
+mod findings;
+mod layout;
+mod role;
+mod router;
+mod running;
+#[path = "../integration_tests/schemas.rs"]
+mod schemas;
+#[path = "../integration_tests/support.rs"]
+#[allow(dead_code, reason = "the other suite uses the rest")]
+mod support;
+mod trace;

@@ -1,0 +1,151 @@
+//! Deployments for tests: [`shared`] by all, or of a test's [`own`].
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+
+use mongodb::bson::{Document, doc};
+use seekscope_bench::deployment::{Deployment, DeploymentOptions, MongoPrograms, Topology};
+use seekscope_server::{LocalServer, page_cache};
+
+use crate::support::{load_documents, runtime};
+
+/// A deployment and its folder. Dropping it kills the servers and removes their data.
+pub struct Running {
+    // Dropped in this order: first the servers, then what they write to.
+    deployment: Deployment,
+    _folder: tempfile::TempDir,
+}
+
+/// All that tests share, until the process ends. What could not be started is not tried again.
+static SHARED: Mutex<BTreeMap<Topology, Result<Arc<Running>, String>>> =
+    Mutex::new(BTreeMap::new());
+
+/// The deployment that all tests of this topology use, started by the first.
+pub fn shared(topology: Topology) -> Arc<Running> {
+    static AT_EXIT: Once = Once::new();
+    AT_EXIT.call_once(|| {
+        // Statics are not dropped, and the servers' folders would stay.
+        // SAFETY: the function may be called at any time, and touches nothing of the C library's.
+        let registered = unsafe { libc::atexit(stop_shared) };
+        assert_eq!(registered, 0);
+    });
+    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    let one = all.entry(topology).or_insert_with(|| {
+        let options = DeploymentOptions::default();
+        start(topology, &options).map(Arc::new)
+    });
+    one.clone().unwrap_or_else(|why| panic!("{why}"))
+}
+
+extern "C" fn stop_shared() {
+    let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    all.clear();
+}
+
+/// A deployment for one test, with more on the command line of each mongod.
+pub fn own(topology: Topology, mongod_arguments: &[&str]) -> Running {
+    let options = DeploymentOptions {
+        mongod_arguments: mongod_arguments.iter().map(OsString::from).collect(),
+        ..DeploymentOptions::default()
+    };
+    own_with(topology, &options)
+}
+
+/// The same with all options.
+pub fn own_with(topology: Topology, options: &DeploymentOptions) -> Running {
+    start(topology, options).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn start(topology: Topology, options: &DeploymentOptions) -> Result<Running, String> {
+    let parent = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    std::fs::create_dir_all(parent).unwrap();
+    let folder = tempfile::tempdir_in(parent).unwrap();
+    let programs = programs();
+    let deployment = Deployment::start(&programs, topology, options, folder.path());
+    match runtime().block_on(deployment) {
+        Ok(deployment) => Ok(Running {
+            deployment,
+            _folder: folder,
+        }),
+        Err(error) => Err(format!("{topology:?} was not started: {error:#}")),
+    }
+}
+
+/// What is tested: named in the environment, else on PATH, else in seekscope's cache.
+pub fn programs() -> MongoPrograms {
+    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let mongod = named("SEEKSCOPE_TEST_MONGOD")
+        .or_else(|| {
+            let path = std::env::var_os("PATH")?;
+            let mut on_path = std::env::split_paths(&path).map(|folder| folder.join("mongod"));
+            on_path.find(|mongod| mongod.exists())
+        })
+        .or_else(|| {
+            let home = named("HOME")?;
+            let versions = std::fs::read_dir(home.join(".cache/seekscope/mongod")).ok()?;
+            let found = versions
+                .flatten()
+                .map(|version| version.path().join("mongod"));
+            found.filter(|mongod| mongod.exists()).max()
+        })
+        .expect("a mongod: SEEKSCOPE_TEST_MONGOD names none, and none is on PATH or in the cache");
+    MongoPrograms::find(&mongod, named("SEEKSCOPE_TEST_MONGOS")).unwrap()
+}
+
+impl Running {
+    /// The connection string of its users, with the password if there is one.
+    pub fn uri(&self) -> &str {
+        self.deployment.uri()
+    }
+
+    /// A process: "standalone"; "member-0", …; "config", "shard-0", …, "mongos".
+    pub fn member(&self, name: &str) -> &LocalServer {
+        self.deployment.member(name).unwrap()
+    }
+
+    /// Names of all processes.
+    pub fn members(&self) -> Vec<&str> {
+        let members = self.deployment.members().iter();
+        members.map(|member| member.name.as_str()).collect()
+    }
+
+    /// Of the only process, or the first.
+    pub fn pid(&self) -> u32 {
+        self.deployment.members()[0].process.pid()
+    }
+
+    /// Of the only process, or the first.
+    pub fn data_directory(&self) -> &Path {
+        self.deployment.members()[0].process.data_directory()
+    }
+
+    /// Runs a command, which must succeed.
+    pub fn command(&self, database: &str, command: Document) -> Document {
+        let reply = self.deployment.command(database, command);
+        runtime().block_on(reply).unwrap()
+    }
+
+    /// Adds SDU documents of about 3 KiB to `database.collection`.
+    pub fn load(&self, namespace: &str, documents: u64) {
+        load_documents(self.uri(), &namespace.parse().unwrap(), documents);
+    }
+
+    /// Writes a checkpoint, so that files hold what was written before, and empties the page cache of them.
+    pub fn reset_page_cache(&self) {
+        self.command("admin", doc! { "fsync": 1 });
+        for member in self.deployment.members() {
+            let data = member.process.data_directory();
+            if data.exists() {
+                page_cache::evict(data).unwrap();
+            }
+        }
+    }
+
+    /// As the server says it, such as "4.4.6-8".
+    pub fn version(&self) -> String {
+        let info = self.command("admin", doc! { "buildInfo": 1 });
+        info.get_str("version").unwrap().to_owned()
+    }
+}

@@ -1,0 +1,63 @@
+//! How much the server was asked to do: the measure by which two runs are compared.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+
+const WRITES: [&str; 3] = ["insert", "update", "delete"];
+const READS: [&str; 2] = ["query", "getmore"];
+const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
+
+/// Per second of the observation; `None` where nothing tells.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkAnswer {
+    /// Of clients: inserts, queries, updates, deletes and getmores (serverStatus).
+    pub operations_per_s: Option<f64>,
+    /// … of which write.
+    pub writes_per_s: Option<f64>,
+    /// Pages that the server's cache did not have (serverStatus).
+    pub pages_read_per_s: Option<f64>,
+    /// Read calls of the server (trace).
+    pub read_calls_per_s: Option<f64>,
+}
+
+pub(super) fn work(evidence: &Evidence<'_>) -> Option<WorkAnswer> {
+    let sum = |names: &[&str]| {
+        let rates = names.iter().map(|name| format!("opcounters.{name}"));
+        let rates = rates.filter_map(|name| evidence.status_rate(&[&name]));
+        rates.reduce(|a, b| a + b)
+    };
+    let traced = || Some(evidence.trace?.reads.calls as f64 / evidence.traced_s()?);
+    let found = WorkAnswer {
+        operations_per_s: sum(&[&WRITES[..], &READS[..]].concat()),
+        writes_per_s: sum(&WRITES),
+        pages_read_per_s: evidence.status_rate(&[PAGES_READ]),
+        read_calls_per_s: traced(),
+    };
+    (found != WorkAnswer::default()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Recording;
+
+    #[test]
+    fn what_is_not_counted_is_not_zero() {
+        let work = |recording: &Recording| recording.examine(|_, answers| answers.work);
+        let mut recording = Recording::new();
+        assert_eq!(work(&recording), None);
+        recording.rising("opcounters.query", 30.0);
+        recording.rising("opcounters.update", 12.0);
+        recording.rising("opcounters.command", 1000.0);
+        let found = work(&recording).unwrap();
+        assert_eq!(
+            (found.operations_per_s, found.writes_per_s),
+            (Some(42.0), Some(12.0))
+        );
+        assert_eq!(
+            (found.pages_read_per_s, found.read_calls_per_s),
+            (None, None)
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! What was waited, by kind, and how much of it each finding may claim.
+//!
+//! Several findings may explain the same waiting: a limit and slow syncs of the journal are one and the
+//! same second of a writer. Each kind of waiting is therefore a purse: whoever is ranked first takes what
+//! it claims, the next one its share of what is left, and so on. All claims together never exceed what was
+//! waited.
+
+use seekscope_run::Finding;
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+use crate::answers::{ceiling_reached, saved_of_disk, waiting_beside_disk_s_per_hour};
+use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
+use crate::ranking::{NOTICEABLE_S_PER_HOUR, is_seen};
+
+/// Waiting that was seen, s per hour, each second under one kind only.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Waited {
+    /// Reads that the disk had to serve.
+    pub reads: f64,
+    /// Reads that the page cache served, checksums and decompression.
+    pub reads_from_memory: f64,
+    /// Syncs of the journal, as far as operations can have waited for them.
+    pub syncs: f64,
+    /// Room in the cache, made by application threads or waited for by them.
+    pub cache_room: f64,
+    /// Operations beyond all that: locks, tickets, the CPU.
+    pub operations: f64,
+}
+
+/// The fields of [`Waited`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Reads,
+    FromMemory,
+    Syncs,
+    Room,
+    Operations,
+}
+
+const ALL: [Kind; 5] = [
+    Kind::Reads,
+    Kind::FromMemory,
+    Kind::Syncs,
+    Kind::Room,
+    Kind::Operations,
+];
+/// A checkpoint holds up everything but what memory serves.
+const OF_CHECKPOINTS: [Kind; 4] = [Kind::Syncs, Kind::Reads, Kind::Room, Kind::Operations];
+
+impl Waited {
+    pub(crate) fn of(evidence: &Evidence<'_>) -> Self {
+        let per_hour = |names: &[&str]| evidence.status_rate(names).map(|us| us / 1e6 * 3600.0);
+        let mut waited = Self {
+            reads: evidence.read_waiting().map_or(0.0, |w| w.s_per_s * 3600.0),
+            reads_from_memory: waiting_beside_disk_s_per_hour(evidence),
+            syncs: evidence.sync_waiting_s_per_hour().unwrap_or(0.0),
+            cache_room: per_hour(&CACHE_ROOM_US)
+                .unwrap_or(0.0)
+                .max(per_hour(&EVICTING_US).unwrap_or(0.0)),
+            operations: 0.0,
+        };
+        let latencies = ["reads", "writes", "commands", "transactions"];
+        let operations = latencies.iter().filter_map(|kind| {
+            let name = format!("opLatencies.{kind}.latency");
+            evidence.status_rate(&[&name])
+        });
+        let operations = operations.sum::<f64>() / 1e6 * 3600.0;
+        waited.operations = (operations - waited.total()).max(0.0);
+        waited
+    }
+
+    /// Of all kinds.
+    pub fn total(&self) -> f64 {
+        ALL.iter().map(|kind| self.get(*kind)).sum()
+    }
+
+    /// Of the kinds that the disk has a part in.
+    pub fn total_for_disk(&self) -> f64 {
+        self.reads + self.syncs
+    }
+
+    fn get(&self, kind: Kind) -> f64 {
+        match kind {
+            Kind::Reads => self.reads,
+            Kind::FromMemory => self.reads_from_memory,
+            Kind::Syncs => self.syncs,
+            Kind::Room => self.cache_room,
+            Kind::Operations => self.operations,
+        }
+    }
+
+    fn get_mut(&mut self, kind: Kind) -> &mut f64 {
+        match kind {
+            Kind::Reads => &mut self.reads,
+            Kind::FromMemory => &mut self.reads_from_memory,
+            Kind::Syncs => &mut self.syncs,
+            Kind::Room => &mut self.cache_room,
+            Kind::Operations => &mut self.operations,
+        }
+    }
+
+    fn sum(&self, kinds: &[Kind]) -> f64 {
+        kinds.iter().map(|kind| self.get(*kind)).sum()
+    }
+}
+
+/// Gives each finding, in their order, what it claims of what those before it left.
+pub(crate) fn share_out(evidence: &Evidence<'_>, findings: &mut [Finding]) {
+    let mut purse = Purse::new(Waited::of(evidence));
+    for finding in findings.iter_mut().filter(|finding| is_seen(finding)) {
+        let claimed = finding.saves_s_per_hour.filter(|s| s.is_finite());
+        let Some(claimed) = claimed.filter(|claimed| *claimed > 0.0) else {
+            continue;
+        };
+        let granted = match finding.id.as_str() {
+            "cache.too-small" => {
+                let of_disk = saved_of_disk(evidence, claimed).clamp(0.0, claimed);
+                purse.take(of_disk, &[Kind::Reads])
+                    + purse.take(claimed - of_disk, &[Kind::FromMemory])
+            }
+            id => purse.take(claimed, kinds(id, evidence)),
+        };
+        grant(finding, claimed, granted);
+    }
+}
+
+/// What a finding explains; of one that is not listed, anything.
+fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
+    match id {
+        "layout.key-order-lost"
+        | "disk.slow"
+        | "disk.saturated"
+        | "memory.short"
+        | "query.collection-scan"
+        | "read-ahead.too-large"
+        | "read-ahead.too-small"
+        | "index.random-inserts"
+        | "schema.scattered-series" => &[Kind::Reads],
+        "disk.limited" => match ceiling_reached(evidence) {
+            Some(ceiling) if ceiling.of_writes => &[Kind::Syncs],
+            _ => &[Kind::Reads],
+        },
+        "journal.slow-sync" => &[Kind::Syncs],
+        "eviction.by-application-threads" => &[Kind::Room],
+        "checkpoint.long" => &OF_CHECKPOINTS,
+        _ => &ALL,
+    }
+}
+
+struct Purse {
+    all: Waited,
+    left: Waited,
+}
+
+impl Purse {
+    fn new(all: Waited) -> Self {
+        Self { all, left: all }
+    }
+
+    /// Of what the kinds held at first `claimed` is a share; that share of what they still hold is granted.
+    fn take(&mut self, claimed: f64, kinds: &[Kind]) -> f64 {
+        let (all, left) = (self.all.sum(kinds), self.left.sum(kinds));
+        if all <= 0.0 || left <= 0.0 || claimed <= 0.0 {
+            return 0.0;
+        }
+        let granted = (claimed / all).min(1.0) * left;
+        for kind in kinds {
+            *self.left.get_mut(*kind) *= 1.0 - granted / left;
+        }
+        granted
+    }
+}
+
+fn grant(finding: &mut Finding, claimed: f64, granted: f64) {
+    // Rounding is no reason for a sentence.
+    if granted >= claimed * (1.0 - 1e-9) {
+        return;
+    }
+    finding.saves_s_per_hour = Some(granted);
+    if granted < NOTICEABLE_S_PER_HOUR && claimed >= NOTICEABLE_S_PER_HOUR {
+        // Another explanation of the same waiting: a gain of next to nothing would be no help.
+        finding.gain = None;
+    } else if let Some(gain) = &mut finding.gain {
+        gain.value *= granted / claimed;
+        gain.low *= granted / claimed;
+    }
+    finding.evidence.push(format!(
+        "Alone it would save {claimed:.0} s per hour; no second of waiting is counted twice, and the findings \
+         above it take their part first."
+    ));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! Who had the CPUs: the examined server, others on its host, or the host of a virtual machine.
+
+use super::Evidence;
+
+/// CPUs in use on average, and what the server may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Use {
+    /// By the server.
+    pub(crate) used: f64,
+    /// To the server: its quota, at most the host's.
+    pub(crate) allowed: f64,
+    pub(crate) host: f64,
+    /// By everybody on the host, the server included; `None` in runs that did not sample it.
+    pub(crate) used_by_all: Option<f64>,
+    /// That a hypervisor gave to others while they were wanted here.
+    pub(crate) stolen: Option<f64>,
+}
+
+impl Use {
+    pub(crate) fn of(evidence: &Evidence<'_>) -> Option<Self> {
+        let host = evidence.document.host.as_ref();
+        let cpus = host.map(|h| f64::from(h.cpus)).filter(|n| *n > 0.0)?;
+        let of_host = |name| Some(evidence.rate("cpu", name)? / 1e9);
+        Some(Self {
+            used: evidence.rate("process", "cpu_ns")? / 1e9,
+            allowed: quota(evidence).map_or(cpus, |quota| quota.min(cpus)),
+            host: cpus,
+            used_by_all: of_host("busy_ns"),
+            stolen: of_host("stolen_ns"),
+        })
+    }
+
+    /// Of what the server is allowed, what it used.
+    pub(crate) fn share(&self) -> f64 {
+        self.used / self.allowed.max(0.01)
+    }
+
+    /// Of the host's CPUs, what others on it used.
+    pub(crate) fn share_of_others(&self) -> Option<f64> {
+        Some((self.used_by_all? - self.used).max(0.0) / self.host)
+    }
+
+    /// Of the host's CPUs, what was in use or stolen.
+    pub(crate) fn share_taken(&self) -> Option<f64> {
+        Some((self.used_by_all? + self.stolen.unwrap_or(0.0)) / self.host)
+    }
+}
+
+/// CPUs that the server's control group grants.
+pub(crate) fn quota(evidence: &Evidence<'_>) -> Option<f64> {
+    evidence.host_settings()?.surroundings.cpu_quota
+}
+
+/// Share of the time in which some task waited for a CPU.
+pub(crate) fn pressure(evidence: &Evidence<'_>) -> Option<f64> {
+    Some(evidence.rate("pressure", "cpu.some_us")? / 1e6)
+}

@@ -1,0 +1,115 @@
+//! Limits on the server's reads: those of its control group, which the kernel names, and one that nobody
+//! names but that shows, because reads wait long while the disk answers quickly.
+//!
+//! A limit of a control group holds whether or not it was reached in this run, so it counts either way.
+
+use seekscope_run::{DeviceFacts, DeviceModel, DiskAbility, TokenBucket};
+
+use crate::Evidence;
+use crate::evidence::held_back::HeldBack;
+
+/// A thread or more waited in at least this share of the time: what got through is then what may.
+const ALWAYS_WAITING: f64 = 0.9;
+/// Requests of at most this mean size were held back by their number, larger ones by their bytes.
+const SMALL_BYTES: f64 = 64.0 * 1024.0;
+
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Limits {
+    requests_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    /// The kernel names them; else they were inferred.
+    named: bool,
+}
+
+impl Limits {
+    pub(super) fn of(evidence: &Evidence<'_>) -> Self {
+        let named = Self::named(evidence);
+        match named.requests_per_s.or(named.bytes_per_s) {
+            Some(_) => named,
+            None => Self::inferred(evidence).unwrap_or_default(),
+        }
+    }
+
+    /// Of the server's own group and those above it the tightest.
+    fn named(evidence: &Evidence<'_>) -> Self {
+        let settings = evidence.host_settings();
+        let limits = settings.map_or(&[][..], |host| &host.surroundings.io_limits);
+        let tightest = |what: &str| {
+            let per_s = limits.iter().filter(|limit| limit.what == what);
+            per_s
+                .map(|limit| limit.per_s)
+                .filter(|per_s| *per_s > 0)
+                .min()
+        };
+        Self {
+            requests_per_s: tightest("read IOPS").map(|n| n as f64),
+            bytes_per_s: tightest("read bytes/s").map(|n| n as f64),
+            named: true,
+        }
+    }
+
+    fn inferred(evidence: &Evidence<'_>) -> Option<Self> {
+        let held = HeldBack::of(evidence)?;
+        if held.waiting.s_per_s < ALWAYS_WAITING {
+            return None;
+        }
+        let rate = |name| evidence.rate("diskstats", name).filter(|rate| *rate > 0.0);
+        let (requests, bytes) = (rate("reads")?, rate("read_bytes")?);
+        let small = bytes / requests <= SMALL_BYTES;
+        Some(Self {
+            requests_per_s: small.then_some(requests),
+            bytes_per_s: (!small).then_some(bytes),
+            named: false,
+        })
+    }
+
+    /// e.g. "150 read requests and 150 MB per second by its control group"; `None` without limits.
+    pub(super) fn describe(&self) -> Option<String> {
+        let requests = self.requests_per_s.map(|n| format!("{n:.0} read requests"));
+        let bytes = self.bytes_per_s.map(|n| format!("{:.0} MB", n / 1e6));
+        let rates: Vec<String> = [requests, bytes].into_iter().flatten().collect();
+        let by = match self.named {
+            true => "by the server's control group",
+            false => "by something between the server and the disk",
+        };
+        (!rates.is_empty()).then(|| format!("{} per second {by}", rates.join(" and ")))
+    }
+
+    /// A limit is a fact and a typical disk's rate a guess, so the former replaces the latter. Of a
+    /// measured rate and a limit the lower holds.
+    pub(super) fn apply(&self, opinion: &mut DiskAbility, device: Option<&DeviceFacts>) {
+        let measured = opinion.measured;
+        let model = &mut opinion.model;
+        let tighter = |bucket: &mut Option<TokenBucket>, per_s: f64| {
+            let has = bucket.filter(|has| measured && has.per_s <= per_s);
+            *bucket = Some(has.unwrap_or(TokenBucket { per_s, burst: 0.0 }));
+        };
+        if let Some(per_s) = self.requests_per_s {
+            tighter(&mut model.iops_bucket, per_s);
+            // The kernel counts requests as it sends them, split at the queue's limit, not as a cloud
+            // provider counts them.
+            let largest = device.and_then(|device| device.request_bytes_max);
+            if let Some(bytes) = largest.filter(|_| self.named && !measured) {
+                model.request_bytes_max = bytes;
+            }
+        }
+        if let Some(per_s) = self.bytes_per_s {
+            tighter(&mut model.bytes_bucket, per_s);
+            if !measured {
+                at_least(model, per_s);
+            }
+        }
+    }
+}
+
+/// The disk moves as many bytes per second as this, whatever a typical one does.
+pub(super) fn at_least(model: &mut DeviceModel, bytes_per_s: f64) {
+    for rate in [
+        &mut model.sequential_bytes_per_s,
+        &mut model.bytes_per_s_max,
+        &mut model.buffered_bytes_per_s,
+    ] {
+        *rate = rate.max(bytes_per_s);
+    }
+    model.ns_per_byte = model.ns_per_byte.min(1e9 / bytes_per_s.max(1.0));
+}

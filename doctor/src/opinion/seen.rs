@@ -1,0 +1,88 @@
+//! How the disk itself answered while it was watched, by the kernel's counters: all processes together,
+//! and without what a control group holds back, because that happens before a request is counted.
+//!
+//! Load makes latencies longer, so the quicker seconds tell what a read takes; what the busiest second
+//! moved is what the disk can move at least.
+
+use seekscope_run::DeviceModel;
+
+use super::limits::at_least;
+use crate::Evidence;
+use crate::evidence::{Series, ability};
+
+const SOURCE: &str = "diskstats";
+/// Reads in a second, for its mean to count, and such seconds.
+const READS_MIN: f64 = 10.0;
+const SECONDS_MIN: usize = 5;
+/// Mean of a second's reads: larger ones tell of the bus rather than of the disk.
+const BYTES_MAX: f64 = 64.0 * 1024.0;
+/// Beyond this a token bucket of a typical disk is refuted.
+const BEYOND: f64 = 1.1;
+/// Of a read's time, at most this share is the transfer of its bytes, where the model's rate says more.
+const TRANSFER_MAX: f64 = 0.5;
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Seen {
+    /// A read alone, ns, and its bytes.
+    pub(super) read_ns: f64,
+    pub(super) bytes: f64,
+    requests_per_s_max: f64,
+    read_bytes_per_s_max: f64,
+}
+
+impl Seen {
+    pub(super) fn of(evidence: &Evidence<'_>, typical: &DeviceModel) -> Option<Self> {
+        let rates = |name| {
+            let series = evidence.counters.get(SOURCE, name);
+            series.map(Series::rates)
+        };
+        let (reads, read_ms) = (rates("reads")?, rates("read_ms")?);
+        let (read_bytes, queue_ms) = (rates("read_bytes")?, rates("queue_ms")?);
+        let (busy_ms, writes) = (rates("busy_ms")?, rates("writes")?);
+        // All of a disk's counters are sampled together.
+        let mut alone: Vec<(f64, f64)> = (0..reads.len())
+            .filter_map(|at| {
+                let of = |rates: &[(u64, f64)]| rates.get(at).map(|(_, rate)| *rate);
+                let count = of(&reads).filter(|count| *count >= READS_MIN)?;
+                let bytes = of(&read_bytes)? / count;
+                let depth = (of(&queue_ms)? / of(&busy_ms)?.max(1.0)).max(1.0);
+                let mean_ns = of(&read_ms)? * 1e6 / count;
+                let alone_ns = mean_ns / ability::stretch_at(typical, bytes, depth);
+                (bytes <= BYTES_MAX && alone_ns > 0.0).then_some((alone_ns, bytes))
+            })
+            .collect();
+        if alone.len() < SECONDS_MIN {
+            return None;
+        }
+        alone.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (read_ns, bytes) = *alone.get(alone.len() / 4)?;
+        let most = |rates: &mut dyn Iterator<Item = f64>| rates.fold(0.0, f64::max);
+        Some(Self {
+            read_ns,
+            bytes,
+            requests_per_s_max: most(&mut reads.iter().zip(&writes).map(|(a, b)| a.1 + b.1)),
+            read_bytes_per_s_max: most(&mut read_bytes.iter().map(|(_, rate)| *rate)),
+        })
+    }
+
+    /// Puts what was seen in the place of a typical disk's guesses.
+    pub(super) fn apply(&self, model: &mut DeviceModel) {
+        let block = model.depths.first().map_or(4096, |p| p.block_bytes) as f64;
+        let before_ns = model.l0_ns + model.ns_per_byte * block;
+        let most_ns_per_byte = TRANSFER_MAX * self.read_ns / self.bytes.max(1.0);
+        model.ns_per_byte = model.ns_per_byte.min(most_ns_per_byte);
+        model.l0_ns = self.read_ns - model.ns_per_byte * self.bytes;
+        let quicker = before_ns / (model.l0_ns + model.ns_per_byte * block);
+        for point in &mut model.depths {
+            point.iops *= quicker;
+        }
+        let refuted = |per_s: f64, seen_per_s: f64| seen_per_s > BEYOND * per_s;
+        model
+            .iops_bucket
+            .take_if(|bucket| refuted(bucket.per_s, self.requests_per_s_max));
+        model
+            .bytes_bucket
+            .take_if(|bucket| refuted(bucket.per_s, self.read_bytes_per_s_max));
+        at_least(model, self.read_bytes_per_s_max);
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether two runs did work enough of the same kind to be compared.
+//!
+//! Waiting is compared per unit of work. What a run under a lighter load does not show need not be gone, and
+//! what shows more under a heavier one need not have become worse; the other way round a change can be told.
+
+use seekscope_run::{Finding, WorkCompared};
+
+use super::Examined;
+use super::measured::sum_over_users;
+use crate::answers::WorkAnswer;
+
+/// Loads are alike up to this factor.
+const ALIKE: f64 = 2.0;
+/// Per second. With less the server did next to nothing.
+const PER_S_MIN: f64 = 1.0;
+
+/// The unit of work that a finding's waiting is counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Operations,
+    Writes,
+    /// That the server's cache did not serve.
+    Reads,
+}
+
+/// How much work there was now, compared with then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Load {
+    Lighter,
+    Alike,
+    Heavier,
+}
+
+/// Families of findings that journal and checkpoints make: of writes.
+const OF_WRITES: [&str; 2] = ["journal.", "checkpoint."];
+/// Families on what a single read costs.
+const OF_READS: [&str; 4] = ["layout.", "read-ahead.", "disk.", "scheduler."];
+
+impl Unit {
+    /// A disk may have held back writes alone.
+    fn of(finding: &Finding, before: &WorkAnswer) -> Self {
+        let belongs = |families: &[&str]| families.iter().any(|f| finding.id.starts_with(f));
+        if belongs(&OF_WRITES) {
+            return Self::Writes;
+        }
+        let reads = before.pages_read_per_s.or(before.read_calls_per_s);
+        match belongs(&OF_READS) && reads.is_some_and(|reads| reads >= PER_S_MIN) {
+            true => Self::Reads,
+            false => Self::Operations,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Operations => "operations",
+            Self::Writes => "writes",
+            Self::Reads => "reads",
+        }
+    }
+
+    /// Then and now, counted in the same way.
+    fn per_s(self, before: &WorkAnswer, after: &WorkAnswer) -> Option<(f64, f64)> {
+        let both = |of: fn(&WorkAnswer) -> Option<f64>| of(before).zip(of(after));
+        match self {
+            Self::Operations => both(|work| work.operations_per_s),
+            Self::Writes => both(|work| work.writes_per_s),
+            Self::Reads => {
+                both(|work| work.pages_read_per_s).or(both(|work| work.read_calls_per_s))
+            }
+        }
+    }
+}
+
+/// `None` where one of the two does not tell.
+pub(super) fn compared(
+    finding: &Finding,
+    earlier: Examined<'_>,
+    now: Examined<'_>,
+) -> Option<WorkCompared> {
+    of_file(finding, earlier, now).or_else(|| of_server(finding, earlier, now))
+}
+
+/// What a single call costs is counted by the calls on the file that the finding is about.
+fn of_file(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<WorkCompared> {
+    let is_of_reads = OF_READS.iter().any(|f| finding.id.starts_with(f));
+    let calls = |run| sum_over_users(run, &finding.subject, |user| user.calls_per_s);
+    let before_per_s = calls(earlier).filter(|_| is_of_reads)?;
+    Some(WorkCompared {
+        unit: "calls".into(),
+        before_per_s,
+        after_per_s: calls(now).unwrap_or(0.0),
+    })
+}
+
+fn of_server(finding: &Finding, earlier: Examined<'_>, now: Examined<'_>) -> Option<WorkCompared> {
+    let (before, after) = (earlier.diagnosis.answers.work?, now.diagnosis.answers.work?);
+    let unit = Unit::of(finding, &before);
+    let (before_per_s, after_per_s) = unit.per_s(&before, &after)?;
+    Some(WorkCompared {
+        unit: unit.name().into(),
+        before_per_s,
+        after_per_s,
+    })
+}
+
+impl Load {
+    pub(super) fn of(work: &WorkCompared) -> Self {
+        let (before, after) = (work.before_per_s, work.after_per_s);
+        if before.max(after) < PER_S_MIN {
+            Self::Alike
+        } else if after < PER_S_MIN || after * ALIKE < before {
+            Self::Lighter
+        } else if after > before * ALIKE {
+            Self::Heavier
+        } else {
+            Self::Alike
+        }
+    }
+
+    /// What waiting now has to be multiplied by to stand for the work of then.
+    pub(super) fn scale(work: &WorkCompared) -> f64 {
+        match work.after_per_s.min(work.before_per_s) >= PER_S_MIN {
+            true => work.before_per_s / work.after_per_s,
+            false => 1.0,
+        }
+    }
+
+    /// Can a change in this direction be told?
+    pub(super) fn tells(self, became_worse: bool) -> bool {
+        match self {
+            Self::Lighter => became_worse,
+            Self::Alike => true,
+            Self::Heavier => !became_worse,
+        }
+    }
+}
+
+/// "12 operations per second then, 0 now".
+pub(super) fn in_words(work: &WorkCompared) -> String {
+    let unit = match work.unit.as_str() {
+        "reads" => "reads past the cache",
+        "calls" => "calls on the file",
+        unit => unit,
+    };
+    format!(
+        "{} {unit} per second then, {} now",
+        per_s(work.before_per_s),
+        per_s(work.after_per_s)
+    )
+}
+
+fn per_s(rate: f64) -> String {
+    match rate {
+        rate if rate != 0.0 && rate < 10.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.0}"),
+    }
+}

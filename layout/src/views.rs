@@ -1,0 +1,27 @@
+//! Views of MongoDB, which have no files: what is meant by the name of one.
+
+use std::sync::atomic::AtomicBool;
+
+use seekscope_wiredtiger::View;
+use seekscope_wiredtiger::views::VIEWS_COLLECTION;
+
+use crate::data_directory::DataDirectory;
+use crate::gate::Gate;
+
+impl DataDirectory {
+    /// The view `database.view`, as of the newest checkpoint; `None` where there is none of that name, or
+    /// the database's list of views cannot be read.
+    pub fn view(&self, wanted: &str, stop: &AtomicBool) -> Option<View> {
+        let (database, _) = wanted.split_once('.')?;
+        let list = format!("{database}.{VIEWS_COLLECTION}");
+        let table = self
+            .tables()
+            .iter()
+            .find(|table| table.namespace.as_deref() == Some(&list) && table.index.is_none())?;
+        let gate = Gate::new(stop, None);
+        let rows = self.with_restarts(&gate, &table.file, |snapshot| {
+            snapshot.rows(self.path(), &table.file, &gate, &self.cache)
+        });
+        View::find(&rows.ok()?.0, wanted)
+    }
+}

@@ -1,0 +1,60 @@
+//! Requests of a disk that were counted, not recorded.
+
+use serde::{Deserialize, Serialize};
+
+/// What requests of a disk are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestCause {
+    /// Files that the trace follows: these requests were recorded, too.
+    TracedFiles,
+    /// Files that no traced process had opened, or that a filter left out.
+    OtherFiles,
+    /// The filesystem's own data, its journal included. Who caused it is not known.
+    Filesystem,
+    /// Nothing tells: direct I/O of other processes, swap, flushes, discards.
+    Unknown,
+}
+
+impl RequestCause {
+    /// In the order of the kernel programs' table (`trace/bpf/block.h`).
+    pub const ALL: [Self; 4] = [
+        Self::TracedFiles,
+        Self::OtherFiles,
+        Self::Filesystem,
+        Self::Unknown,
+    ];
+
+    /// The words for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TracedFiles => "files traced",
+            Self::OtherFiles => "other files",
+            Self::Filesystem => "the filesystem's own data",
+            Self::Unknown => "not known",
+        }
+    }
+}
+
+/// What one disk was asked during a trace, for one cause. Counted when a request was issued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedRequests {
+    /// The disk, `major:minor`, as in /proc/diskstats.
+    pub disk_major: u32,
+    pub disk_minor: u32,
+    pub cause: RequestCause,
+    pub reads: u64,
+    pub read_bytes: u64,
+    pub writes: u64,
+    pub write_bytes: u64,
+    pub flushes: u64,
+    pub discards: u64,
+    pub discard_bytes: u64,
+}
+
+impl CountedRequests {
+    /// Of all kinds.
+    pub fn requests(&self) -> u64 {
+        self.reads + self.writes + self.flushes + self.discards
+    }
+}

@@ -1,0 +1,200 @@
+//! What a running operation selects documents by: the names of its fields, never their values.
+
+use mongodb::bson::{Bson, Document};
+use seekscope_run::FilterSeen;
+
+use crate::replies::at;
+
+/// Bounds what a hostile reply can make us keep. A longer name counts, but is not kept.
+const FIELDS_MAX: usize = 20;
+const NAME_MAX_CHARS: usize = 100;
+const DEPTH_MAX: usize = 5;
+const STAGES_MAX: usize = 100;
+
+/// Stages that turn what matched into other or fewer documents.
+const REDUCING: [&str; 9] = [
+    "$group",
+    "$count",
+    "$bucket",
+    "$bucketAuto",
+    "$sortByCount",
+    "$facet",
+    "$sample",
+    "$out",
+    "$merge",
+];
+
+/// Of an operation as `currentOp` shows it; `None` where it shows no command, cuts it off, or the command
+/// is of a kind that is not known.
+pub(super) fn filter(operation: &Document) -> Option<FilterSeen> {
+    let document = |path: &[&str]| at(operation, path).and_then(Bson::as_document);
+    // Of a getmore the command that opened its cursor; servers up to 3.4 call a command `query`.
+    let command = document(&["cursor", "originatingCommand"])
+        .or_else(|| document(&["originatingCommand"]))
+        .or_else(|| document(&["command"]).filter(|command| !command.is_empty()))
+        .or_else(|| document(&["query"]))?;
+    let of = |name: &str, reduced: bool| {
+        let filter = match command.get(name) {
+            None | Some(Bson::Null) => Vec::new(),
+            Some(filter) => fields(filter.as_document()?),
+        };
+        Some(FilterSeen {
+            fields: filter,
+            reduced,
+        })
+    };
+    match command.keys().next()?.as_str() {
+        "find" => of("filter", has(command, "sort") && has(command, "limit")),
+        "aggregate" => of_pipeline(command.get_array("pipeline").ok()?),
+        "findAndModify" | "findandmodify" => of("query", false),
+        "count" | "distinct" | "mapReduce" | "mapreduce" => of("query", true),
+        // A single update or delete of a batch.
+        "q" => of("q", false),
+        _ => None,
+    }
+}
+
+fn has(command: &Document, name: &str) -> bool {
+    command.get(name).is_some_and(|value| *value != Bson::Null)
+}
+
+/// The stages `$match` that it begins with; what is filtered after a group has been read already. The
+/// server may move one that comes after other stages to the beginning: then nothing is known.
+fn of_pipeline(stages: &[Bson]) -> Option<FilterSeen> {
+    let stages: Vec<&Document> = stages
+        .iter()
+        .take(STAGES_MAX)
+        .map(Bson::as_document)
+        .collect::<Option<_>>()?;
+    let has_stage = |name: &str| stages.iter().any(|stage| stage.contains_key(name));
+    let reduced =
+        REDUCING.into_iter().any(has_stage) || (has_stage("$sort") && has_stage("$limit"));
+    let matches = stages
+        .iter()
+        .map_while(|stage| stage.get_document("$match").ok());
+    let mut found: Vec<String> = Vec::new();
+    matches.for_each(|filter| add(&mut found, filter, DEPTH_MAX));
+    let reduces = |stage: &&&Document| REDUCING.iter().any(|name| stage.contains_key(*name));
+    let mut before = stages.iter().take_while(|stage| !reduces(stage));
+    if found.is_empty() && before.any(|stage| stage.contains_key("$match")) {
+        return None;
+    }
+    Some(FilterSeen {
+        fields: found,
+        reduced,
+    })
+}
+
+fn fields(filter: &Document) -> Vec<String> {
+    let mut found = Vec::new();
+    add(&mut found, filter, DEPTH_MAX);
+    found
+}
+
+/// Conditions of `$and` count as their own.
+fn add(found: &mut Vec<String>, filter: &Document, depth: usize) {
+    for (name, condition) in filter {
+        let parts = condition.as_array().filter(|_| name == "$and" && depth > 0);
+        if let Some(parts) = parts {
+            let parts = parts.iter().filter_map(Bson::as_document);
+            parts.for_each(|part| add(found, part, depth - 1));
+            continue;
+        }
+        let name = match name.chars().count() <= NAME_MAX_CHARS {
+            true => name.as_str(),
+            false => "?",
+        };
+        if found.len() < FIELDS_MAX && !found.iter().any(|known| known == name) {
+            found.push(name.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::doc;
+
+    use super::*;
+
+    fn of(command: Document) -> Option<(String, bool)> {
+        let found = filter(&doc! { "op": "command", "command": command })?;
+        assert!(!format!("{found:?}").contains("SECRET"), "{found:?}");
+        Some((found.fields.join(" "), found.reduced))
+    }
+
+    fn seen(fields: &str, reduced: bool) -> Option<(String, bool)> {
+        Some((fields.into(), reduced))
+    }
+
+    #[test]
+    fn names_are_kept_and_values_are_not() {
+        let find = doc! { "find": "orders", "filter": { "customer": "SECRET", "$or": [ { "a": "SECRET" } ] } };
+        assert_eq!(of(find), seen("customer $or", false));
+        let both = doc! { "$and": [ { "a": 1 }, { "b.c": { "$gt": "SECRET" } }, { "a": 2 } ] };
+        assert_eq!(
+            of(doc! { "find": "orders", "filter": both }),
+            seen("a b.c", false)
+        );
+        assert_eq!(
+            of(doc! { "q": { "a": "SECRET" }, "u": { "$set": { "b": "SECRET" } } }),
+            seen("a", false)
+        );
+        let top = doc! { "find": "orders", "filter": { "a": 1 }, "sort": { "b": 1 }, "limit": 5 };
+        assert_eq!(of(top), seen("a", true));
+    }
+
+    #[test]
+    fn what_takes_every_document_has_no_fields() {
+        assert_eq!(of(doc! { "find": "orders" }), seen("", false));
+        assert_eq!(of(doc! { "count": "orders", "query": {} }), seen("", true));
+        let group = doc! { "$group": { "_id": "$SECRET", "n": { "$sum": 1 } } };
+        let all = doc! { "aggregate": "orders", "pipeline": [ group.clone() ] };
+        assert_eq!(of(all), seen("", true));
+        let late = doc! { "aggregate": "orders", "pipeline": [ group, { "$match": { "n": 5 } } ] };
+        assert_eq!(of(late), seen("", true));
+        let sorted = vec![doc! { "$sort": { "a": 1 } }, doc! { "$match": { "n": 5 } }];
+        assert_eq!(of(doc! { "aggregate": "orders", "pipeline": sorted }), None);
+    }
+
+    #[test]
+    fn the_beginning_of_a_pipeline_selects() {
+        let pipeline = vec![
+            doc! { "$match": { "day": "SECRET" } },
+            doc! { "$match": { "shop": 7 } },
+            doc! { "$group": { "_id": 1 } },
+        ];
+        let command = doc! { "aggregate": "orders", "pipeline": pipeline };
+        assert_eq!(of(command.clone()), seen("day shop", true));
+        let getmore = doc! {
+            "op": "getmore", "command": { "getMore": 5_i64, "collection": "orders" },
+            "cursor": { "originatingCommand": command },
+        };
+        assert_eq!(filter(&getmore).unwrap().fields, ["day", "shop"]);
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_taken_for_every_document() {
+        let cut_off = doc! { "$truncated": "{ find: \"orders\", filter: { a: SECRET" };
+        assert_eq!(of(cut_off), None);
+        assert_eq!(of(doc! { "insert": "orders" }), None);
+        assert_eq!(of(doc! {}), None);
+        assert_eq!(filter(&doc! { "op": "update" }), None);
+        let odd = doc! { "aggregate": "orders", "pipeline": [5] };
+        assert_eq!(of(odd), None);
+        assert_eq!(of(doc! { "find": "orders", "filter": 5 }), None);
+    }
+
+    #[test]
+    fn names_are_bounded() {
+        let mut filter = Document::new();
+        filter.insert("x".repeat(1000), 1);
+        (0..100).for_each(|n| drop(filter.insert(format!("f{n}"), 1)));
+        let fields = fields(&filter);
+        assert_eq!((fields[0].as_str(), fields.len()), ("?", FIELDS_MAX));
+        let mut nested = doc! { "a": 1 };
+        for _ in 0..50 {
+            nested = doc! { "$and": [nested] };
+        }
+        assert_eq!(super::fields(&nested), ["$and"]);
+    }
+}

@@ -1,0 +1,425 @@
+//! What the driver saw of each server while it looked for one that it could use. Its own error is a dump of
+//! all that it knows of the topology; from these sightings it can be said in a sentence what is the matter
+//! and what to do.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mongodb::bson::Document;
+use mongodb::error::{Error, ErrorKind};
+use mongodb::event::EventHandler;
+use mongodb::event::sdam::SdamEvent;
+use mongodb::options::{ClientOptions, Tls};
+
+use crate::driver_error::{of_io, plain};
+use crate::replies::number;
+
+/// The oldest wire version that the driver talks to: MongoDB 4.4.
+pub const WIRE_VERSION_MIN: u64 = 9;
+/// Servers that are described one by one.
+const DESCRIBED_MAX: usize = 4;
+/// A driver that is told nothing waits so long.
+const USUAL_LIMIT: Duration = Duration::from_secs(30);
+
+/// What was last seen of each server. Clones see the same.
+#[derive(Debug, Clone, Default)]
+pub struct Sightings {
+    seen: Arc<Mutex<BTreeMap<String, Sighting>>>,
+    /// The replica set that the connection string names.
+    set: Option<String>,
+    uses_tls: bool,
+    limit: Duration,
+}
+
+#[derive(Debug, Clone)]
+enum Sighting {
+    Answered(Answer),
+    Failed(Error),
+}
+
+/// Of the reply to `hello`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Answer {
+    set: Option<String>,
+    is_primary: bool,
+    wire_version: u64,
+}
+
+/// Why no server could be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoServer {
+    pub kind: NoServerKind,
+    pub why: String,
+}
+
+/// What is the matter, as far as it decides what can be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoServerKind {
+    /// Nothing listens there.
+    Away,
+    /// Nothing comes back.
+    Silent,
+    UnknownName,
+    /// It ends the connection at once, and TLS is not asked for.
+    ClosesPlain,
+    /// It ends the connection at once, or answers with what is not TLS, where TLS is asked for.
+    ClosesTls,
+    /// Its certificate is not to be trusted.
+    Untrusted,
+    /// Its certificate is another name's.
+    OtherName,
+    /// It wants a certificate of us.
+    WantsCertificate,
+    /// A file of certificates cannot be read.
+    TlsFile,
+    TooOld,
+    OtherSet,
+    NoPrimary,
+    Other,
+}
+
+impl NoServerKind {
+    /// What to do about it.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::Away => "check host and port, and that the server runs",
+            Self::Silent => {
+                "check host and port, that no firewall swallows the packets, and that the server is not stuck"
+            }
+            Self::UnknownName => {
+                "check how the host's name is spelt, and that this host can resolve it"
+            }
+            Self::ClosesPlain => {
+                "if the server requires TLS, add tls=true to the connection string, and tlsCAFile=FILE \
+                 where its certificate is not signed by a public authority"
+            }
+            Self::ClosesTls => {
+                "if the server does not use TLS, leave tls=true out of the connection string"
+            }
+            Self::Untrusted => {
+                "name the certificate of the authority that signed the server's with tlsCAFile=FILE"
+            }
+            Self::OtherName => "connect by a name that stands in the server's certificate",
+            Self::WantsCertificate => "name a client certificate with tlsCertificateKeyFile=FILE",
+            Self::TlsFile => "name a PEM file that can be read",
+            Self::TooOld => {
+                "`seekscope trace -p PID`, `seekscope top --pid PID`, `seekscope layout DBPATH` and \
+                 `seekscope prefetch DBPATH COLLECTION` need no connection and work with it"
+            }
+            Self::OtherSet => {
+                "name the set that it belongs to with replicaSet=NAME, or leave the option out"
+            }
+            Self::NoPrimary => {
+                "wait until the set has elected one, or name one member and add directConnection=true"
+            }
+            Self::Other => "check host, port and TLS options, and that the server runs",
+        }
+    }
+}
+
+impl Sightings {
+    /// Has the driver tell what it sees.
+    pub fn watch(options: &mut ClientOptions) -> Self {
+        let sightings = Self {
+            seen: Arc::default(),
+            set: options.repl_set_name.clone(),
+            uses_tls: matches!(options.tls, Some(Tls::Enabled(_))),
+            limit: options.server_selection_timeout.unwrap_or(USUAL_LIMIT),
+        };
+        let seen = Arc::clone(&sightings.seen);
+        let note = move |event| {
+            let (address, sighting) = match event {
+                SdamEvent::ServerHeartbeatSucceeded(event) => (
+                    event.server_address,
+                    Sighting::Answered(Answer::read(&event.reply)),
+                ),
+                SdamEvent::ServerHeartbeatFailed(event) => {
+                    (event.server_address, Sighting::Failed(event.failure))
+                }
+                _ => return,
+            };
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(address.to_string(), sighting);
+        };
+        options.sdam_event_handler = Some(EventHandler::callback(note));
+        sightings
+    }
+
+    /// Why none of the servers that were seen could be used.
+    pub fn why_none(&self) -> NoServer {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let found: Vec<(&String, NoServer)> = seen
+            .iter()
+            .map(|(address, sighting)| (address, self.judge(sighting)))
+            .collect();
+        match found.as_slice() {
+            [] => self.silence(),
+            [(_, only)] => only.clone(),
+            several => {
+                // A server that answers says more than one that does not.
+                let answered = |no: &NoServer| {
+                    matches!(
+                        no.kind,
+                        NoServerKind::TooOld | NoServerKind::OtherSet | NoServerKind::NoPrimary
+                    )
+                };
+                let first = several.iter().find(|(_, no)| answered(no));
+                let kind = first.or(several.first()).map(|(_, no)| no.kind);
+                let mut texts: Vec<String> = several
+                    .iter()
+                    .take(DESCRIBED_MAX)
+                    .map(|(address, no)| format!("{address}: {}", no.why))
+                    .collect();
+                if several.len() > DESCRIBED_MAX {
+                    texts.push(format!("and {} more", several.len() - DESCRIBED_MAX));
+                }
+                NoServer {
+                    kind: kind.unwrap_or(NoServerKind::Other),
+                    why: texts.join("; "),
+                }
+            }
+        }
+    }
+
+    fn silence(&self) -> NoServer {
+        NoServer {
+            kind: NoServerKind::Silent,
+            why: format!("no answer within {} s", self.limit.as_secs_f64()),
+        }
+    }
+
+    fn judge(&self, sighting: &Sighting) -> NoServer {
+        let answer = match sighting {
+            Sighting::Answered(answer) => answer,
+            Sighting::Failed(error) => return self.failure(error),
+        };
+        let (kind, why) = if answer.wire_version < WIRE_VERSION_MIN {
+            let (wire, release) = (answer.wire_version, release_of(answer.wire_version));
+            let why = format!(
+                "its wire version is {wire}, that of MongoDB {release}, and connecting takes MongoDB 4.4 or \
+                 later"
+            );
+            (NoServerKind::TooOld, why)
+        } else if let Some(wanted) = self
+            .set
+            .as_ref()
+            .filter(|set| answer.set.as_ref() != Some(set))
+        {
+            let why = match &answer.set {
+                Some(set) => format!("it belongs to the replica set {set}, not to {wanted}"),
+                None => format!("it belongs to no replica set, and {wanted} was asked for"),
+            };
+            (NoServerKind::OtherSet, why)
+        } else if answer.set.is_some() && !answer.is_primary {
+            let why = "it answers, and is not the set's primary".into();
+            (NoServerKind::NoPrimary, why)
+        } else {
+            let why = "it answers, but does not fit what the connection string asks for".into();
+            (NoServerKind::Other, why)
+        };
+        NoServer { kind, why }
+    }
+
+    fn failure(&self, error: &Error) -> NoServer {
+        let (kind, why) = match error.kind.as_ref() {
+            ErrorKind::Io(e) => self.broken(e),
+            ErrorKind::InvalidTlsConfig { .. } => (NoServerKind::TlsFile, plain(error)),
+            ErrorKind::DnsResolve { .. } => (NoServerKind::UnknownName, plain(error)),
+            _ => (NoServerKind::Other, plain(error)),
+        };
+        NoServer { kind, why }
+    }
+
+    fn broken(&self, error: &io::Error) -> (NoServerKind, String) {
+        use io::ErrorKind as Io;
+        let text = of_io(error);
+        let says = |word: &str| text.contains(word);
+        match error.kind() {
+            Io::ConnectionRefused => (NoServerKind::Away, "nothing listens there".into()),
+            Io::TimedOut => {
+                let silence = self.silence();
+                (silence.kind, silence.why)
+            }
+            _ if says("lookup address") || says("resolve") => {
+                let why = text.rsplit_once(": ").map_or(text.as_str(), |(_, why)| why);
+                let why = format!("its name cannot be resolved ({why})");
+                (NoServerKind::UnknownName, why)
+            }
+            _ if says("NotValidForName") || says("not valid for name") => {
+                (NoServerKind::OtherName, text)
+            }
+            _ if says("CertificateRequired") || says("received fatal alert") => {
+                (NoServerKind::WantsCertificate, text)
+            }
+            _ if says("certificate") => (NoServerKind::Untrusted, text),
+            Io::NotFound | Io::PermissionDenied if self.uses_tls => (NoServerKind::TlsFile, text),
+            Io::UnexpectedEof | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe
+                if !self.uses_tls =>
+            {
+                let why = "it ends the connection without an answer".into();
+                (NoServerKind::ClosesPlain, why)
+            }
+            Io::UnexpectedEof | Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe => {
+                let why = "it ends the connection while TLS is being agreed on".into();
+                (NoServerKind::ClosesTls, why)
+            }
+            Io::InvalidData if self.uses_tls => {
+                let why = format!("its answer is not TLS ({text})");
+                (NoServerKind::ClosesTls, why)
+            }
+            _ => (NoServerKind::Other, text),
+        }
+    }
+}
+
+impl Answer {
+    fn read(reply: &Document) -> Self {
+        let flag = |name: &str| reply.get_bool(name).unwrap_or(false);
+        Self {
+            set: reply.get_str("setName").ok().map(String::from),
+            is_primary: flag("isWritablePrimary") || flag("ismaster"),
+            wire_version: reply.get("maxWireVersion").and_then(number).unwrap_or(0),
+        }
+    }
+}
+
+/// The release whose highest wire version this is.
+fn release_of(wire_version: u64) -> &'static str {
+    match wire_version {
+        0..=2 => "2.6 or before",
+        3 => "3.0",
+        4 => "3.2",
+        5 => "3.4",
+        6 => "3.6",
+        7 => "4.0",
+        _ => "4.2",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mongodb::bson::doc;
+    use mongodb::options::TlsOptions;
+
+    use super::*;
+
+    fn of_set(set: Option<&str>) -> Sightings {
+        Sightings {
+            set: set.map(String::from),
+            limit: Duration::from_secs(5),
+            ..Sightings::default()
+        }
+    }
+
+    fn seen(sightings: &Sightings, address: &str, sighting: Sighting) {
+        let mut seen = sightings.seen.lock().unwrap();
+        seen.insert(address.into(), sighting);
+    }
+
+    fn failed(error: io::Error) -> Sighting {
+        Sighting::Failed(Error::from(error))
+    }
+
+    fn judged(sightings: &Sightings, sighting: Sighting) -> (NoServerKind, String) {
+        let no = sightings.judge(&sighting);
+        (no.kind, no.why)
+    }
+
+    #[test]
+    fn what_servers_say_of_themselves() {
+        let answer = |reply: Document| Sighting::Answered(Answer::read(&reply));
+        let old = answer(doc! { "ismaster": true, "maxWireVersion": 8 });
+        let (kind, why) = judged(&of_set(None), old);
+        assert_eq!(kind, NoServerKind::TooOld);
+        assert!(why.contains("4.2") && why.contains("4.4"), "{why}");
+        let alone = || answer(doc! { "isWritablePrimary": true, "maxWireVersion": 9 });
+        let (kind, why) = judged(&of_set(Some("rs9")), alone());
+        assert_eq!(kind, NoServerKind::OtherSet);
+        assert!(
+            why.contains("no replica set") && why.contains("rs9"),
+            "{why}"
+        );
+        let member = doc! { "setName": "rs0", "secondary": true, "maxWireVersion": 9 };
+        let (kind, why) = judged(&of_set(Some("rs9")), answer(member.clone()));
+        assert_eq!(kind, NoServerKind::OtherSet);
+        assert!(why.contains("rs0"), "{why}");
+        let (kind, _) = judged(&of_set(Some("rs0")), answer(member));
+        assert_eq!(kind, NoServerKind::NoPrimary);
+        assert_eq!(
+            Answer::read(&doc! { "maxWireVersion": "x" }).wire_version,
+            0
+        );
+    }
+
+    #[test]
+    fn how_connections_end() {
+        let mut options = ClientOptions::default();
+        options.tls = Some(Tls::Enabled(TlsOptions::default()));
+        let (plain, tls) = (of_set(None), Sightings::watch(&mut options));
+        assert!(options.sdam_event_handler.is_some());
+        let kind = |sightings: &Sightings, error: io::Error| judged(sightings, failed(error)).0;
+        let refused = io::Error::from_raw_os_error(111);
+        assert_eq!(kind(&plain, refused), NoServerKind::Away);
+        let late = || io::Error::from(io::ErrorKind::TimedOut);
+        assert_eq!(kind(&plain, late()), NoServerKind::Silent);
+        let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert_eq!(kind(&plain, ended()), NoServerKind::ClosesPlain);
+        assert_eq!(kind(&tls, ended()), NoServerKind::ClosesTls);
+        let said = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_string());
+        for (text, expected) in [
+            (
+                "invalid peer certificate: UnknownIssuer",
+                NoServerKind::Untrusted,
+            ),
+            (
+                "invalid peer certificate: certificate not valid for name \"h\"",
+                NoServerKind::OtherName,
+            ),
+            (
+                "received fatal alert: CertificateRequired",
+                NoServerKind::WantsCertificate,
+            ),
+            (
+                "received corrupt message of type InvalidContentType",
+                NoServerKind::ClosesTls,
+            ),
+        ] {
+            assert_eq!(kind(&tls, said(text)), expected, "{text}");
+        }
+        let name = "failed to lookup address information: Name or service not known";
+        let (kind, why) = judged(&plain, failed(io::Error::other(name)));
+        assert_eq!(kind, NoServerKind::UnknownName);
+        assert_eq!(
+            why,
+            "its name cannot be resolved (Name or service not known)"
+        );
+    }
+
+    #[test]
+    fn several_servers_are_told_apart() {
+        let sightings = of_set(None);
+        assert_eq!(sightings.why_none().kind, NoServerKind::Silent);
+        seen(
+            &sightings,
+            "a:1",
+            failed(io::ErrorKind::ConnectionRefused.into()),
+        );
+        assert_eq!(sightings.why_none().why, "nothing listens there");
+        let answer = doc! { "setName": "rs0", "secondary": true, "maxWireVersion": 9 };
+        seen(&sightings, "b:1", Sighting::Answered(Answer::read(&answer)));
+        let no = sightings.why_none();
+        assert_eq!(no.kind, NoServerKind::NoPrimary);
+        let expected = "a:1: nothing listens there; b:1: it answers, and is not the set's primary";
+        assert_eq!(no.why, expected);
+        for n in 0..9 {
+            seen(
+                &sightings,
+                &format!("c:{n}"),
+                failed(io::ErrorKind::TimedOut.into()),
+            );
+        }
+        assert!(sightings.why_none().why.ends_with("and 7 more"));
+    }
+}
