@@ -46,6 +46,8 @@ const ALL: [Kind; 5] = [
     Kind::Room,
     Kind::Operations,
 ];
+/// What an operation that reads takes.
+const OF_READING: [Kind; 3] = [Kind::Reads, Kind::FromMemory, Kind::Operations];
 /// A checkpoint holds up everything but what memory serves.
 const OF_CHECKPOINTS: [Kind; 4] = [Kind::Syncs, Kind::Reads, Kind::Room, Kind::Operations];
 
@@ -133,11 +135,12 @@ fn kinds(id: &str, evidence: &Evidence<'_>) -> &'static [Kind] {
         | "disk.slow"
         | "disk.saturated"
         | "memory.short"
-        | "query.collection-scan"
         | "read-ahead.too-large"
         | "read-ahead.too-small"
         | "index.random-inserts"
         | "schema.scattered-series" => &[Kind::Reads],
+        // An operation that is not run waits for nothing.
+        "query.collection-scan" => &OF_READING,
         "disk.limited" => match ceiling_reached(evidence) {
             Some(ceiling) if ceiling.of_writes => &[Kind::Syncs],
             _ => &[Kind::Reads],

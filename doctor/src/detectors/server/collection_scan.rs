@@ -157,8 +157,8 @@ fn named(
     examined: Option<&Examined>,
 ) -> Finding {
     let namespace = operation.namespace.clone().unwrap_or_default();
-    let waiting = waiting_s_per_hour(answers, &namespace);
-    let spared = waiting.filter(|_| kind == Kind::Selective);
+    let reading = Reading::of(evidence, answers, operation);
+    let spared = reading.as_ref().filter(|_| kind == Kind::Selective);
     let longest = duration(operation.running_us as f64 / 1e6);
     let mut sentences = vec![
         format!(
@@ -175,17 +175,7 @@ fn named(
         ));
     }
     sentences.extend(examined.map(Examined::sentence));
-    sentences.extend(waiting.map(|(s, source)| {
-        let saved = match kind {
-            Kind::Selective => "an index saves that at most",
-            Kind::WantsAll => "reading less often saves it",
-            Kind::Unknown => "what an index would save of it is not known",
-        };
-        format!(
-            "Its readers waited {} per hour; {saved} ({source}).",
-            duration(s)
-        )
-    }));
+    sentences.extend(reading.as_ref().map(|reading| reading.sentence(kind)));
     let running = format!(
         "db.currentOp({{planSummary: \"COLLSCAN\", ns: {}}})",
         javascript_text(&namespace)
@@ -200,7 +190,7 @@ fn named(
         },
         subject: namespace,
         evidence: sentences,
-        saves_s_per_hour: spared.map(|(s, _)| s),
+        saves_s_per_hour: spared.map(|reading| reading.s_per_hour),
         confidence: if spared.is_some() { "medium" } else { "low" }.into(),
         risk: match kind {
             Kind::WantsAll => {
@@ -236,16 +226,77 @@ fn about_index(operation: &OperationSeen, kind: Kind) -> String {
     }
 }
 
-/// Of application threads that read the collection, and where it is known from.
-fn waiting_s_per_hour(answers: &Answers, namespace: &str) -> Option<(f64, &'static str)> {
-    let mut users = answers.device_users.iter().filter(|user| {
-        user.namespace.as_deref() == Some(namespace)
-            && user.thread_role == ThreadRole::Application
-            && !user.writes
-    });
-    let first = users.next()?;
-    let waiting_s_per_s = users.fold(first.waiting_s_per_s, |sum, u| sum + u.waiting_s_per_s);
-    Some((waiting_s_per_s * 3600.0, first.source()))
+/// What the scans of a collection cost.
+struct Reading {
+    s_per_hour: f64,
+    what: &'static str,
+    source: &'static str,
+}
+
+impl Reading {
+    /// The time that the operations took, else what their threads waited for reads: a scan that memory
+    /// serves waits for nothing and takes its time all the same.
+    fn of(evidence: &Evidence<'_>, answers: &Answers, operation: &OperationSeen) -> Option<Self> {
+        let namespace = operation.namespace.as_deref()?;
+        Self::running(evidence, operation).or_else(|| Self::waiting(answers, namespace))
+    }
+
+    /// The server counts the time of all operations on a collection together; how often each kind of them
+    /// was met in a look at what is running tells its part.
+    fn running(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<Self> {
+        let member = evidence.examined()?;
+        let namespace = &operation.namespace;
+        let mut collections = member.collections.iter();
+        let facts = collections.find(|c| Some(&c.namespace) == namespace.as_ref())?;
+        let counted_ns = facts
+            .reading_ns?
+            .saturating_add(facts.writing_ns.unwrap_or(0));
+        let on_it = member.operations.iter();
+        let on_it = on_it.filter(|other| other.namespace == *namespace);
+        let (mut scanning, mut all) = (0.0, 0.0);
+        for other in on_it {
+            all += f64::from(other.looks);
+            if is_scan(other) {
+                scanning += f64::from(other.looks);
+            }
+        }
+        let counted_s = counted_ns as f64 / 1e9;
+        Some(Self {
+            s_per_hour: counted_s * (scanning / f64::max(all, 1.0)) / evidence.observed_s()?
+                * 3600.0,
+            what: "The scans took",
+            source: "top, currentOp",
+        })
+    }
+
+    /// Of application threads that read the collection.
+    fn waiting(answers: &Answers, namespace: &str) -> Option<Self> {
+        let mut users = answers.device_users.iter().filter(|user| {
+            user.namespace.as_deref() == Some(namespace)
+                && user.thread_role == ThreadRole::Application
+                && !user.writes
+        });
+        let first = users.next()?;
+        let waiting_s_per_s = users.fold(first.waiting_s_per_s, |sum, u| sum + u.waiting_s_per_s);
+        Some(Self {
+            s_per_hour: waiting_s_per_s * 3600.0,
+            what: "Its readers waited",
+            source: first.source(),
+        })
+    }
+
+    fn sentence(&self, kind: Kind) -> String {
+        let saved = match kind {
+            Kind::Selective => "an index saves that at most",
+            Kind::WantsAll => "reading less often saves it",
+            Kind::Unknown => "what an index would save of it is not known",
+        };
+        let Self { what, source, .. } = self;
+        format!(
+            "{what} {} per hour; {saved} ({source}).",
+            duration(self.s_per_hour)
+        )
+    }
 }
 
 fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
@@ -408,6 +459,35 @@ mod tests {
         let sentence = found[0].evidence.last().unwrap();
         assert!(sentence.contains("waited 6 min per hour"), "{sentence}");
         assert!(!sentence.contains("trace"), "{sentence}");
+    }
+
+    /// They take the CPU's time and wait for nothing.
+    #[test]
+    fn scans_that_memory_serves_take_their_time() {
+        let mut recording = Recording::new();
+        let by_key = OperationSeen {
+            looks: 1,
+            ..scan(1, "IXSCAN { _id: 1 }")
+        };
+        recording.examined().operations = vec![by(&["customer"], false), by_key];
+        recording.examined().collections = vec![CollectionFacts {
+            namespace: "shop.orders".into(),
+            reading_ns: Some(30_000_000_000),
+            ..CollectionFacts::default()
+        }];
+        recording.rising("metrics.queryExecutor.scannedObjects", 50_000.0);
+        recording.rising("metrics.document.returned", 20.0);
+        recording.rising("opLatencies.reads.latency", 0.5e6);
+        let seconds = recording.examine(|evidence, _| evidence.observed_s().unwrap());
+        let found = recording.findings(&DETECTOR).remove(0);
+        let expected = 30.0 / seconds * 3600.0 * 0.9;
+        let saves = found.saves_s_per_hour.unwrap();
+        assert!((saves - expected).abs() < 1.0, "{saves} of {expected}");
+        let sentence = found.evidence.last().unwrap();
+        assert!(
+            sentence.starts_with("The scans took 27 min per hour"),
+            "{sentence}"
+        );
     }
 
     #[test]
