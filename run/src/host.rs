@@ -20,6 +20,8 @@ pub struct HostFacts {
     pub load_1m: f64,
     /// `/sys/kernel/mm/transparent_hugepage/enabled`, the active word.
     pub transparent_huge_pages: Option<String>,
+    /// [`HostFacts::pages_out_idle_memory`] when the run began.
+    pub idle_is_paged_out: bool,
 }
 
 impl HostFacts {
@@ -52,6 +54,7 @@ impl HostFacts {
             )
             .as_deref()
             .and_then(bracketed),
+            idle_is_paged_out: Self::pages_out_idle_memory(root),
         }
     }
 
@@ -143,7 +146,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        let is_seen = || HostFacts::pages_out_idle_memory(root.path());
+        let is_seen = || HostFacts::read(root.path()).idle_is_paged_out;
         assert!(!is_seen());
         let monitor = "kernel/mm/damon/admin/kdamonds";
         write(&format!("{monitor}/nr_kdamonds"), "1\n");

@@ -64,10 +64,11 @@ impl Conclusion {
             counters: &counters,
         };
         let opinion = disk_opinion(&watched);
+        let scans = scan_times::seen_requests(&watched);
         if let Some(examination) = &mut document.examination {
             examination.disk_opinion = opinion;
         }
-        scan_times::predict(directory, document)?;
+        scan_times::predict(directory, document, &scans)?;
         let diagnosis = diagnose(&Evidence {
             document,
             trace: trace.as_ref(),

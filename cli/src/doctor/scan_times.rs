@@ -4,16 +4,37 @@
 //! afterwards: its limits may have been reached, its latencies seen. So seconds that were predicted for
 //! another disk than that of the run's opinion are predicted anew, from the recorded leaves.
 
+use std::collections::HashMap;
+
 use anyhow::Result;
+use seekscope_doctor::Evidence;
 use seekscope_layout::scan_prediction::{ScanOptions, engine_ns_per_byte, predict_scan};
 use seekscope_run::{
-    DeviceModel, LayoutFile, LayoutMeasurement, LeafRecord, RunDirectory, RunDocument,
+    DeviceModel, HostFacts, LayoutFile, LayoutMeasurement, LeafRecord, PredictedScan, RunDirectory,
+    RunDocument,
 };
 use seekscope_wiredtiger::{Compressor, Leaf, LeafKind};
 
+/// Requests that the disk got for each page of a file, by the file's id, where scans of it were seen.
+pub type SeenRequests = HashMap<u32, f64>;
+
+/// Of the walked files.
+pub fn seen_requests(evidence: &Evidence<'_>) -> SeenRequests {
+    let layout = evidence.document.layout.iter();
+    let files = layout.flat_map(|layout| &layout.files);
+    let seen = files.filter_map(|file| {
+        let per_page = evidence.scanning(file)?.requests_per_page?;
+        Some((file.file_id, per_page))
+    });
+    seen.collect()
+}
+
 /// Leaves the run's opinion and its layout in agreement.
-pub fn predict(directory: &RunDirectory, document: &mut RunDocument) -> Result<()> {
-    let memory_bytes = document.host.as_ref().map_or(0, |host| host.memory_bytes);
+pub fn predict(
+    directory: &RunDirectory,
+    document: &mut RunDocument,
+    seen: &SeenRequests,
+) -> Result<()> {
     let opinion = document
         .examination
         .as_ref()
@@ -24,10 +45,12 @@ pub fn predict(directory: &RunDirectory, document: &mut RunDocument) -> Result<(
     if layout.predicted_for == disk.model.disk {
         return Ok(());
     }
+    let host = document.host.clone().unwrap_or_default();
     let mut files = Files {
         layout,
         model: &disk.model,
-        memory_bytes,
+        host: &host,
+        seen,
         current: None,
     };
     directory.for_each_leaf(|_| true, |leaf| files.leaf(leaf))?;
@@ -42,7 +65,8 @@ pub fn predict(directory: &RunDirectory, document: &mut RunDocument) -> Result<(
 struct Files<'a> {
     layout: &'a mut LayoutMeasurement,
     model: &'a DeviceModel,
-    memory_bytes: u64,
+    host: &'a HostFacts,
+    seen: &'a SeenRequests,
     current: Option<(u32, Vec<Leaf>)>,
 }
 
@@ -72,10 +96,35 @@ impl Files<'_> {
         };
         let options = ScanOptions {
             reader_ns_per_byte: engine_ns_per_byte(compressor(file)),
-            ..ScanOptions::with_memory(self.memory_bytes)
+            idle_is_paged_out: self.host.idle_is_paged_out,
+            ..ScanOptions::with_memory(self.host.memory_bytes)
         };
-        let predicted = predict_scan(self.model, &leaves, file.file_bytes, &options);
+        let mut predicted = predict_scan(self.model, &leaves, file.file_bytes, &options);
+        if let Some(per_page) = self.seen.get(&file_id) {
+            take_as_many(&mut predicted, per_page * leaves.len() as f64, self.model);
+        }
         file.predicted_scan = Some(predicted);
+    }
+}
+
+/// A page that is in memory in part takes several requests, and which parts the kernel has given up no
+/// simulation tells. Where scans were seen to need more requests than was predicted, they need them the
+/// next time, too, and no more of them are served per second than the limit lets through.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturates, and is not negative"
+)]
+fn take_as_many(scan: &mut PredictedScan, requests: f64, model: &DeviceModel) {
+    let Some(limit) = model.iops_bucket.filter(|limit| limit.per_s > 0.0) else {
+        return;
+    };
+    let seconds = requests / limit.per_s;
+    if seconds > scan.now_s {
+        scan.device_requests = scan.device_requests.max(requests as u64);
+        // What the range allows for is kept.
+        scan.now_high_s *= seconds / scan.now_s.max(1e-9);
+        scan.now_s = seconds;
     }
 }
 
@@ -124,6 +173,31 @@ mod tests {
     }
 
     #[test]
+    fn requests_that_were_seen_are_believed() {
+        let ability = ability("limited", 150.0);
+        let predicted = PredictedScan {
+            now_s: 20.0,
+            now_high_s: 25.0,
+            now_low_s: 16.0,
+            device_requests: 3000,
+            ..PredictedScan::default()
+        };
+        let mut more = predicted.clone();
+        take_as_many(&mut more, 4500.0, &ability.model);
+        assert_eq!((more.now_s, more.device_requests), (30.0, 4500));
+        assert_eq!((more.now_low_s, more.now_high_s), (16.0, 37.5));
+        let mut fewer = predicted.clone();
+        take_as_many(&mut fewer, 2000.0, &ability.model);
+        let unlimited = DeviceModel {
+            iops_bucket: None,
+            ..ability.model
+        };
+        let mut quick = predicted.clone();
+        take_as_many(&mut quick, 4500.0, &unlimited);
+        assert_eq!((&fewer, &quick), (&predicted, &predicted));
+    }
+
+    #[test]
     fn a_limit_that_was_seen_decides_the_seconds() {
         let folder = tempfile::tempdir().unwrap();
         let mut document = RunDocument::begin("doctor", Vec::new());
@@ -165,7 +239,7 @@ mod tests {
             files: vec![file(8), file(7)],
             ..LayoutMeasurement::default()
         });
-        predict(&directory, &mut document).unwrap();
+        predict(&directory, &mut document, &HashMap::new()).unwrap();
         let layout = document.layout.clone().unwrap();
         assert_eq!(layout.predicted_for, "limited");
         assert_eq!(layout.files[0].file_id, 7, "the most to gain first");
@@ -173,7 +247,7 @@ mod tests {
         assert!((12.5..15.0).contains(&scan.now_s), "{scan:?}");
         // Nothing changes the second time, whatever stands there.
         document.layout.as_mut().unwrap().files[0].predicted_scan = None;
-        predict(&directory, &mut document).unwrap();
+        predict(&directory, &mut document, &HashMap::new()).unwrap();
         assert_eq!(document.layout.unwrap().files[0].predicted_scan, None);
     }
 }

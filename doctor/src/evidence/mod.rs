@@ -5,9 +5,11 @@ mod counters;
 pub(crate) mod cpu;
 pub(crate) mod held_back;
 pub(crate) mod read_ahead;
+mod scanning;
 pub(crate) mod waiting;
 
 pub use counters::{Counters, Series};
+pub use scanning::Scanning;
 
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{

@@ -237,6 +237,7 @@ fn document() -> RunDocument {
         memory_bytes: 16 << 30,
         load_1m: 0.4,
         transparent_huge_pages: Some("madvise".into()),
+        idle_is_paged_out: false,
     });
     document.device = Some(DeviceFacts {
         path: "/var/lib/db".into(),

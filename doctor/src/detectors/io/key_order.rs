@@ -3,13 +3,12 @@
 //! What a scan would take in either order was predicted from the walked leaves (crate `layout`). Where
 //! scans of the file were in the trace, their waiting shrinks by the same factor.
 
-use seekscope_pattern::{FileTrace, ThreadRole};
 use seekscope_run::units::format_bytes;
 use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan};
 
-use super::{Detector, EVENTS_MIN, confidence, saved_per_hour};
+use super::{Detector, confidence, saved_per_hour};
 use crate::answers::name_of;
-use crate::evidence::waiting::waited;
+use crate::evidence::Scanning;
 use crate::wording::{duration, percent, shell_quoted};
 use crate::{Answers, Evidence};
 
@@ -24,19 +23,6 @@ const SHARE_SAVED_MIN: f64 = 0.25;
 const SCAN_SAVED_S_MIN: f64 = 1.0;
 /// Leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
-/// Documents that a read brings of those in a leaf, from which on the readers want neighbours.
-const NEIGHBOURS_SHARE: f64 = 0.3;
-/// Share of the leaves that one thread read without reading hardly any twice.
-const COVERED_SHARE: f64 = 0.3;
-const REREAD_SHARE_MAX: f64 = 0.05;
-/// Jobs that read a collection in key order, as currentOp calls them.
-const SCAN_KINDS: [&str; 5] = [
-    "index build",
-    "createIndexes",
-    "initial sync",
-    "clone",
-    "validate",
-];
 
 fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
     let files = evidence.layout_files().iter();
@@ -86,7 +72,7 @@ fn judge(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<Finding> {
         command: command(evidence, file, &name),
         ..Finding::default()
     };
-    match seen_scanning(evidence, file) {
+    match evidence.scanning(file) {
         Some(seen) => of_seen(&mut finding, &seen, share, evidence),
         None => of_one_scan(&mut finding, scan)?,
     }
@@ -98,110 +84,7 @@ fn share_saved(scan: &PredictedScan) -> f64 {
     1.0 - scan.ordered_s / scan.now_s.max(1e-9)
 }
 
-/// Scans in the trace.
-struct Seen {
-    reads: u64,
-    waiting_s_per_hour: f64,
-    /// Why these reads are taken for a scan.
-    because: String,
-}
-
-fn seen_scanning(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<Seen> {
-    let seconds = evidence.traced_s()?;
-    let mut files = evidence.trace?.files.iter();
-    let traced = files.find(|traced| is_same(traced, file))?;
-    let (reads, ns) = waited(traced);
-    let enough = reads as f64 >= EVENTS_MIN;
-    enough.then_some(())?;
-    let because = by_operation(evidence, file)
-        .or_else(|| by_steps(traced, file))
-        .or_else(|| by_documents(evidence, file, traced, seconds))
-        .or_else(|| by_coverage(evidence, traced, file))?;
-    Some(Seen {
-        reads,
-        waiting_s_per_hour: ns / 1e9 / seconds * 3600.0,
-        because,
-    })
-}
-
-fn is_same(traced: &FileTrace, file: &LayoutFile) -> bool {
-    let path = &traced.file.path;
-    let ends_alike = path
-        .strip_suffix(&file.file)
-        .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
-    let named = file.namespace.is_some() && traced.file.namespace == Some(name_of(file));
-    ends_alike || named
-}
-
-fn by_operation(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
-    let namespace = file.namespace.as_ref().filter(|_| file.index.is_none())?;
-    let operations = &evidence.examined()?.operations;
-    let scan = operations.iter().find(|operation| {
-        let plan = operation.plan.as_deref().unwrap_or_default();
-        let job = SCAN_KINDS.iter().any(|word| operation.kind.contains(word));
-        operation.namespace.as_ref() == Some(namespace) && (job || plan.starts_with("COLLSCAN"))
-    })?;
-    let plan = scan.plan.as_deref().unwrap_or("no plan");
-    Some(format!("currentOp showed a {} on it ({plan})", scan.kind))
-}
-
-/// A thread that follows the key order steps to the neighbour as often as the leaves do.
-fn by_steps(traced: &FileTrace, file: &LayoutFile) -> Option<String> {
-    let expected = file.order.as_ref()?.sequential_share;
-    let shape = traced.reads.shape.as_ref()?;
-    let found = shape.thread_sequential_share;
-    let telling = (0.1..=0.9).contains(&expected) && (found - expected).abs() < expected / 3.0;
-    telling.then(|| {
-        format!(
-            "its threads step to the neighbour in {} of cases, as a scan in key order does ({})",
-            percent(found),
-            percent(expected)
-        )
-    })
-}
-
-/// Every read brings documents that are wanted together.
-fn by_documents(
-    evidence: &Evidence<'_>,
-    file: &LayoutFile,
-    traced: &FileTrace,
-    seconds: f64,
-) -> Option<String> {
-    let per_leaf = file.documents.filter(|_| file.index.is_none())? as f64 / file.leaf_pages as f64;
-    let returned = evidence.status_rate(&[
-        "metrics.queryExecutor.scannedObjects",
-        "metrics.document.returned",
-    ])?;
-    let per_read = returned * seconds / traced.reads.transfers.calls.max(1) as f64;
-    let neighbours = per_leaf >= 2.0 && per_read >= NEIGHBOURS_SHARE * per_leaf;
-    // A cache that serves most of what is asked for also makes for many documents per read.
-    let requested = evidence.status_rate(&["wiredTiger.cache.pages requested from the cache"])?;
-    let missed = evidence.status_rate(&["wiredTiger.cache.pages read into cache"])?;
-    let cold = missed * per_leaf * 4.0 >= requested;
-    (neighbours && cold).then(|| {
-        format!("{per_read:.0} documents were wanted per read, of {per_leaf:.0} in a leaf")
-    })
-}
-
-/// One thread read much of the file, and hardly anything twice.
-fn by_coverage(evidence: &Evidence<'_>, traced: &FileTrace, file: &LayoutFile) -> Option<String> {
-    let pattern = traced.reads.pattern.as_ref()?;
-    let covered = pattern.distinct_bytes as f64 / file.leaf_bytes.max(1) as f64;
-    let one_thread = traced.reads.shape.as_ref()?.threads == 1;
-    let users = evidence.device_use.map_or(&[][..], |found| &found.users);
-    let by_application = users.iter().any(|user| {
-        user.file_id == traced.file.file_id && !user.writes && user.role == ThreadRole::Application
-    });
-    let scanned = covered >= COVERED_SHARE && pattern.reread_share <= REREAD_SHARE_MAX;
-    (scanned && one_thread && by_application).then(|| {
-        format!(
-            "one thread read {} of its leaves, hardly any twice",
-            percent(covered.min(1.0))
-        )
-    })
-}
-
-fn of_seen(finding: &mut Finding, seen: &Seen, share: f64, evidence: &Evidence<'_>) {
+fn of_seen(finding: &mut Finding, seen: &Scanning, share: f64, evidence: &Evidence<'_>) {
     let saved = seen.waiting_s_per_hour * share;
     finding.evidence.push(format!(
         "{} reads of it waited {} per hour for the disk (trace of {}); they scan: {}.",

@@ -100,6 +100,7 @@ pub(crate) fn examination(calls: u64, hostile: bool) -> DoctorSample {
         memory_bytes: 16 * GIB,
         load_1m: 3.2,
         transparent_huge_pages: Some("always".into()),
+        idle_is_paged_out: false,
     });
     document.limitations = vec![Limitation {
         what: name("io_uring", 2),
