@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use seekscope_run::Reordered;
-use seekscope_server::Server;
+use seekscope_server::{Server, ServerError};
 
 use crate::hold::Hold;
 use crate::job::Job;
@@ -12,7 +12,7 @@ use crate::site::Site;
 use crate::state::Record;
 use crate::worker::{AtWork, Worker};
 use crate::{
-    By, Definition, Progress, ReorderError, Request, RolledBack, Step, Writers, space, undo,
+    By, Definition, Phase, Progress, ReorderError, Request, RolledBack, Step, Writers, space, undo,
 };
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -110,27 +110,69 @@ pub(crate) async fn drive(
         Ok(watch) => job.swap(&watch).await,
         Err(error) => Err(error),
     };
+    let mut settled = true;
     let outcome = match swapped {
         Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
             job.progress.step(Step::RollingBack);
             match undo::undo(&site, &job.record).await {
                 Ok(RolledBack::Original) => Err(first),
                 Ok(RolledBack::AlreadySwapped) => Ok(()),
+                Err(_) if job.record.phase == Phase::Swapping => {
+                    return Err(ReorderError::SwapUnknown {
+                        namespace: site.namespace.to_string(),
+                        why: Box::new(first),
+                    });
+                }
                 Err(second) => {
-                    let (first, second) = (Box::new(first), Box::new(second));
-                    if job.record.phase == crate::Phase::Swapping {
-                        return Err(ReorderError::SwapUnknown { first, second });
-                    }
-                    Err(ReorderError::NotRolledBack { first, second })
+                    settled = false;
+                    Err(not_rolled_back(&site, first, second))
                 }
             }
         }
         other => other,
     };
-    let blocked = hold.go_on(&site).await;
-    outcome?;
-    job.done.blocked_s = blocked?.as_secs_f64();
-    Ok(job.done)
+    // What is recorded goes last: it tells whoever finds it that writers are stopped.
+    let end = async {
+        let blocked = hold.go_on(&site, &mut job.record).await?;
+        if settled {
+            job.record.remove(&site).await?;
+        }
+        Ok(blocked)
+    };
+    match (outcome, end.await) {
+        (Ok(()), Ok(blocked)) => {
+            job.done.blocked_s = blocked.as_secs_f64();
+            Ok(job.done)
+        }
+        (Err(error), Ok(_)) => Err(error),
+        (Ok(()), Err(error)) => Err(or_gone(&site, error)),
+        (Err(first), Err(second)) => Err(not_rolled_back(&site, first, second)),
+    }
+}
+
+/// What to say when something failed, and so did the taking back.
+fn not_rolled_back(site: &Site, first: ReorderError, second: ReorderError) -> ReorderError {
+    match or_gone(site, second) {
+        gone @ ReorderError::ServerGone { .. } => gone,
+        second => ReorderError::NotRolledBack {
+            first: Box::new(first),
+            second: Box::new(second),
+        },
+    }
+}
+
+/// Of a server that is away there is more to say: it keeps what is recorded.
+fn or_gone(site: &Site, error: ReorderError) -> ReorderError {
+    match error {
+        ReorderError::Server(ServerError::Unreachable { uri, why, .. }) => {
+            ReorderError::ServerGone {
+                namespace: site.namespace.to_string(),
+                uri,
+                why,
+            }
+        }
+        other => other,
+    }
 }
 
 /// Tells the server now and then that the worker lives. Returns when it is the worker no more.

@@ -48,6 +48,16 @@ pub enum ReorderError {
     },
     #[error("{path}: {source}; keys of changed documents are kept there, so it must be writable")]
     Spool { path: PathBuf, source: io::Error },
+    /// What was begun is recorded on the server, and waits there.
+    #[error(
+        "{uri} went away while {namespace} was being reordered ({why}); once it answers again, go on with \
+         --resume, or undo it with --rollback"
+    )]
+    ServerGone {
+        namespace: String,
+        uri: String,
+        why: String,
+    },
     /// Something failed, and so did the rolling back.
     #[error("{first}; rolling back failed too: {second}; use --rollback once the server is well")]
     NotRolledBack {
@@ -57,14 +67,17 @@ pub enum ReorderError {
     /// The server went away while it swapped. Where a rename is not atomic, the name may belong to
     /// nobody now, and a write would make a new collection of that name.
     #[error(
-        "{first}; whether the swap has taken place is not known ({second}). Writers are still stopped: \
-         once the server is well again, --resume finishes the swap and lets them go on"
+        "{why}; whether {namespace} was swapped is not known, so its writers are still stopped: once the \
+         server is well again, --resume finishes the swap and lets them go on"
     )]
     SwapUnknown {
-        first: Box<ReorderError>,
-        second: Box<ReorderError>,
+        namespace: String,
+        why: Box<ReorderError>,
     },
-    /// The work ended, but writers could not be let go on.
-    #[error("writers could not be told to go on: {why}; let them go on yourself")]
+    /// The work ended, but writers could not be let go on. What is recorded says so.
+    #[error(
+        "writers could not be told to go on: {why}; let them go on yourself, and have what is recorded of \
+         it removed by --rollback"
+    )]
     WritersStillStopped { why: String },
 }

@@ -54,6 +54,8 @@ impl<'a> Hold<'a> {
                 site.server.command("admin", block).await?;
             }
             Writers::Paused(control) => {
+                record.paused = true;
+                record.save(site).await?;
                 let stopped = control.stop().await;
                 stopped
                     .map_err(|why| site.aborted(format!("writers could not be stopped: {why}")))?;
@@ -62,18 +64,24 @@ impl<'a> Hold<'a> {
         Ok(())
     }
 
-    /// Lets writers go on, if they were stopped. Returns for how long they were.
-    pub(crate) async fn go_on(&mut self, site: &Site) -> Result<Duration, ReorderError> {
-        let Some(since) = self.since.take() else {
-            return Ok(Duration::ZERO);
-        };
-        let went_on = match self.writers {
-            Writers::Quiesced => Ok(()),
-            Writers::BlockedByServer => unblock(&site.server).await.map_err(|e| e.to_string()),
-            Writers::Paused(control) => control.go_on().await,
-        };
-        went_on.map_err(|why| ReorderError::WritersStillStopped { why })?;
-        Ok(since.elapsed())
+    /// Lets writers go on that were stopped, by this run or by the interrupted one that it carries on.
+    /// Returns for how long this one stopped them.
+    pub(crate) async fn go_on(
+        &mut self,
+        site: &Site,
+        record: &mut Record,
+    ) -> Result<Duration, ReorderError> {
+        let still = |why| ReorderError::WritersStillStopped { why };
+        if record.blocked {
+            let unblocked = unblock(&site.server).await;
+            unblocked.map_err(|error| still(error.to_string()))?;
+            record.blocked = false;
+        }
+        if let (true, Writers::Paused(control)) = (record.paused, &mut *self.writers) {
+            control.go_on().await.map_err(still)?;
+            record.paused = false;
+        }
+        Ok(self.since.take().map_or(Duration::ZERO, |s| s.elapsed()))
     }
 }
 

@@ -3,12 +3,13 @@
 use bson::{Bson, Document, doc};
 
 use crate::replies::{is_set, says};
-use crate::same::{same_definition, same_indexes};
+use crate::same::{lacking, same_definition, same_indexes};
 use crate::site::Site;
 use crate::{Definition, ReorderError};
 
-/// About fifty years: while an index of the copy says so, nobody expires the copy's documents. Before 5.0
-/// a server takes no more seconds than have passed since 1970.
+/// About fifty years: while an index of the copy says so, nobody expires the copy's documents. Some servers,
+/// 4.4 among them, refuse more seconds than have passed since 1970. A date that is older still makes the
+/// counts differ at worst, and nothing is swapped.
 const NEVER_S: i32 = 1_600_000_000;
 const EXPIRES: &str = "expireAfterSeconds";
 
@@ -30,13 +31,19 @@ pub(crate) async fn build(site: &Site, definition: &Definition) -> Result<u64, R
     let specs = specs(definition);
     let count = specs.len() as u64;
     if count > 0 {
-        site.command(doc! { "createIndexes": site.copy_name(), "indexes": specs })
-            .await?;
+        create(site, specs).await?;
     }
     Ok(count)
 }
 
-fn specs(definition: &Definition) -> Vec<Document> {
+/// Builds indexes of the copy.
+pub(crate) async fn create(site: &Site, specs: Vec<Document>) -> Result<(), ReorderError> {
+    let command = doc! { "createIndexes": site.copy_name(), "indexes": specs };
+    site.command(command).await.map(drop)
+}
+
+/// Of all indexes but that of `_id`, as the copy is given them.
+pub(crate) fn specs(definition: &Definition) -> Vec<Document> {
     let others = definition.indexes.iter().filter(|index| !is_of_id(index));
     let specs = others.map(|index| {
         let mut spec = without_namespace(index);
@@ -106,16 +113,22 @@ pub(crate) fn same(a: &Definition, b: &Definition) -> bool {
     difference(a, b).is_none()
 }
 
-fn difference(a: &Definition, b: &Definition) -> Option<String> {
+/// What the second has other than the first.
+pub(crate) fn difference(a: &Definition, b: &Definition) -> Option<String> {
     if !same_definition(&a.options, &b.options) {
         return Some(format!("options: {} instead of {}", b.options, a.options));
     }
-    let list = |d: &Definition| {
-        let texts: Vec<String> = d.indexes.iter().map(ToString::to_string).collect();
+    let list = |indexes: Vec<&Document>| {
+        let texts: Vec<String> = indexes.into_iter().map(ToString::to_string).collect();
         texts.join(", ")
     };
-    (!same_indexes(&a.indexes, &b.indexes))
-        .then(|| format!("indexes: {} instead of {}", list(b), list(a)))
+    (!same_indexes(&a.indexes, &b.indexes)).then(|| {
+        let (found, wanted) = (
+            lacking(&b.indexes, &a.indexes),
+            lacking(&a.indexes, &b.indexes),
+        );
+        format!("indexes: [{}] instead of [{}]", list(found), list(wanted))
+    })
 }
 
 fn is_of_id(index: &Document) -> bool {

@@ -15,7 +15,9 @@ use crate::site::Site;
 use crate::spool::Spool;
 use crate::state::Record;
 use crate::writes::{WriteCounts, Written};
-use crate::{By, Definition, GuardLimits, Phase, Progress, ReorderError, Step, indexes, undo};
+use crate::{
+    By, Definition, GuardLimits, Phase, Progress, ReorderError, Step, indexes, trial, undo,
+};
 
 /// Catching up ends with a round that took no longer …
 const LAST_ROUND_S: f64 = 1.0;
@@ -120,11 +122,13 @@ impl Job<'_> {
         let definition = Definition::of(&self.site, self.site.target_name()).await?;
         self.site.check_target(&self.record.original).await?;
         let worker = self.record.worker.clone();
-        let blocked = self.record.blocked;
+        let (blocked, paused) = (self.record.blocked, self.record.paused);
         self.record = Record::new(&self.site, &self.by, &definition, worker)?;
-        self.record.blocked = blocked;
+        (self.record.blocked, self.record.paused) = (blocked, paused);
         self.definition = definition;
-        self.record.save(&self.site).await
+        self.record.save(&self.site).await?;
+        self.progress.step(Step::Trying);
+        trial::try_out(&self.site, &self.record, &self.definition).await
     }
 
     /// Copy, check, indexes: what takes long.

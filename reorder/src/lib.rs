@@ -32,6 +32,7 @@ mod space;
 mod spool;
 mod state;
 mod swap;
+mod trial;
 mod undo;
 mod worker;
 mod writes;

@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Step {
     /// Definition, space, and whether changes can be followed are looked at. Nothing is changed.
     Checking,
+    /// Options and indexes are tried on an empty collection, which is removed again.
+    Trying,
     Copying,
     /// The copy is read and compared with what was read from the original.
     Verifying,
@@ -26,6 +28,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checking => "checking",
+            Self::Trying => "trying options and indexes",
             Self::Copying => "copying",
             Self::Verifying => "verifying the copy",
             Self::BuildingIndexes => "building indexes",

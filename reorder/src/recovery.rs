@@ -8,7 +8,7 @@ use seekscope_run::Reordered;
 use seekscope_server::{Namespace, Server};
 
 use crate::apply::{drive, job};
-use crate::hold::unblock;
+use crate::hold::{Hold, unblock};
 use crate::site::{STATE, Site, records};
 use crate::state::Record;
 use crate::{Phase, Progress, ReorderError, Request, Step, indexes, swap, undo};
@@ -29,6 +29,8 @@ pub struct Pending {
     pub alive: bool,
     /// Are writes to the server blocked by it?
     pub writes_blocked: bool,
+    /// Had it paused the writers ([`crate::Writers::Paused`])? Whoever did may have let them go on since.
+    pub writers_paused: bool,
 }
 
 /// What [`rollback`] did.
@@ -81,11 +83,12 @@ async fn describe(site: &Site, record: &Record) -> Result<Pending, ReorderError>
         worker: record.worker.to_string(),
         alive: record.busy(site).await?.is_some(),
         writes_blocked: record.blocked,
+        writers_paused: record.paused,
     })
 }
 
-/// Carries on from what is recorded; order and definition are those recorded. Stops and fails as
-/// [`crate::apply()`] does.
+/// Carries on from what is recorded; order and definition are those recorded. Writers that had been
+/// stopped go on meanwhile. Stops and fails as [`crate::apply()`] does.
 pub async fn resume(
     server: &Server,
     request: &mut Request,
@@ -96,8 +99,11 @@ pub async fn resume(
     let (site, mut record) = take_over(server, &request.namespace).await?;
     let resumed_from = Some(record.phase.name().to_owned());
     let by = record.by(&site)?;
-    if carry_swap_on(&site, &record).await? {
-        undo::finish(&site, &record).await?;
+    let swapped = carry_swap_on(&site, &record).await?;
+    let mut hold = Hold::new(&mut request.writers);
+    hold.go_on(&site, &mut record).await?;
+    if swapped {
+        record.remove(&site).await?;
         return Ok(Reordered {
             by: by.to_string(),
             documents: record.documents.cast_unsigned(),
@@ -121,7 +127,8 @@ pub async fn resume(
     drive(job, writers, stop).await
 }
 
-/// Removes the copy and what is recorded; never touches the original.
+/// Removes the copy and what is recorded; never touches the original. Writers that had been paused
+/// ([`Pending::writers_paused`]) are for the caller to let go on.
 pub async fn rollback(
     server: &Server,
     namespace: &Namespace,
@@ -129,7 +136,9 @@ pub async fn rollback(
 ) -> Result<RolledBack, ReorderError> {
     progress.step(Step::RollingBack);
     let (site, record) = take_over(server, namespace).await?;
-    undo::undo(&site, &record).await
+    let rolled_back = undo::undo(&site, &record).await?;
+    record.remove(&site).await?;
+    Ok(rolled_back)
 }
 
 async fn take_over(server: &Server, namespace: &Namespace) -> Result<(Site, Record), ReorderError> {

@@ -72,7 +72,7 @@ pub trait WriterControl: Send {
     fn stop(&mut self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Writers may go on. Called once after each `stop`, also after one that failed, but for
-    /// [`crate::ReorderError::SwapUnknown`].
+    /// [`crate::ReorderError::SwapUnknown`]; and by [`crate::resume`] for one that was interrupted.
     fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>>;
 }
 

@@ -19,13 +19,17 @@ pub(crate) fn same_definition(a: &Document, b: &Document) -> bool {
 
 /// Sets of indexes, by their names.
 pub(crate) fn same_indexes(a: &[Document], b: &[Document]) -> bool {
-    let named =
-        |set: &[Document], name: &str| set.iter().find(|index| says(index, "name", name)).cloned();
-    a.len() == b.len()
-        && a.iter().all(|index| {
-            let other = index.get_str("name").ok().and_then(|name| named(b, name));
-            other.is_some_and(|other| same_definition(index, &other))
-        })
+    a.len() == b.len() && lacking(a, b).is_empty()
+}
+
+/// Indexes of the first set that the second has not, or not like that.
+pub(crate) fn lacking<'a>(a: &'a [Document], b: &[Document]) -> Vec<&'a Document> {
+    let is_there = |index: &Document| {
+        let name = index.get_str("name").unwrap_or_default();
+        let other = b.iter().find(|other| says(other, "name", name));
+        other.is_some_and(|other| same_definition(index, other))
+    };
+    a.iter().filter(|index| !is_there(index)).collect()
 }
 
 /// Values: fields of documents in their order, since it matters in key patterns.
@@ -72,5 +76,9 @@ mod tests {
             assert!(!same_indexes(std::slice::from_ref(&index), &[other]));
         }
         assert!(!same_indexes(std::slice::from_ref(&index), &[]));
+        let other = doc! { "key": { "c": 1 }, "name": "k" };
+        let (both, one) = ([index, other.clone()], [same]);
+        assert_eq!(lacking(&both, &one), [&other], "only what differs is named");
+        assert!(lacking(&one, &both).is_empty());
     }
 }

@@ -74,6 +74,9 @@ pub(crate) struct Record {
     pub(crate) writes: Option<WriteCounts>,
     /// The server was told to refuse writes.
     pub(crate) blocked: bool,
+    /// Whoever controls the writers was told to stop them.
+    #[serde(default)]
+    pub(crate) paused: bool,
 }
 
 /// A document as bytes. Servers before 5.0 store no field names that begin with a dollar, as those of
@@ -130,6 +133,7 @@ impl Record {
             token: None,
             writes: None,
             blocked: false,
+            paused: false,
         })
     }
 

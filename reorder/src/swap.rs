@@ -32,13 +32,10 @@ impl Job<'_> {
         }
         rename(&self.site, &self.record).await?;
         self.progress.step(Step::CleaningUp);
-        let lost = match (watch, before) {
+        match (watch, before) {
             (Watch::Stream(follower, _), Some(before)) => lost(&self.site, follower, &before).await,
             _ => Ok(()),
-        };
-        undo::finish(&self.site, &self.record).await?;
-        self.record.blocked = false;
-        lost
+        }
     }
 
     /// Nothing came since, and the original is the one it was.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use bson::{Bson, Document, doc};
 
-use crate::hold::unblock;
 use crate::site::Site;
 use crate::state::Record;
 use crate::{Phase, ReorderError, RolledBack};
@@ -23,7 +22,8 @@ pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, Reo
         && site.listed(site.copy_name()).await?.is_none())
 }
 
-/// Removes the copy and the record, which must be this worker's.
+/// Removes the copy, if the record is this worker's. The record stays, for writers may have to be let go on
+/// before nothing tells of them.
 pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, ReorderError> {
     match Record::read(site).await? {
         Some(found) if found.worker.token == record.worker.token => {}
@@ -31,7 +31,6 @@ pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, Reo
         None => return Ok(RolledBack::Original),
     }
     if is_swapped(site, record).await? {
-        finish(site, record).await?;
         return Ok(RolledBack::AlreadySwapped);
     }
     let target = site.identity(site.target_name()).await?;
@@ -42,16 +41,7 @@ pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, Reo
         ));
     }
     drop_copy(site, record).await?;
-    finish(site, record).await?;
     Ok(RolledBack::Original)
-}
-
-/// Nothing is left to be done: writers may write, and nothing is recorded any more.
-pub(crate) async fn finish(site: &Site, record: &Record) -> Result<(), ReorderError> {
-    if record.blocked {
-        unblock(&site.server).await?;
-    }
-    record.remove(site).await
 }
 
 /// Drops the copy, if there is one, and sees to it that it stays away.

@@ -1,9 +1,12 @@
 //! What a reordered collection is: the same documents, options and indexes, in the order wanted.
 
-use bson::{Bson, Document, RawDocumentBuf, doc};
-use seekscope_reorder::{By, Definition, ReorderError, Writers, apply, pending};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Bed, namespace, never};
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use seekscope_reorder::{By, Definition, ReorderError, Step, Writers, apply, pending};
+
+use crate::support::{Act, Bed, namespace, never};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn natural_order_is_kept_on_a_standalone_server() {
@@ -240,6 +243,37 @@ async fn what_cannot_be_reordered_is_refused_with_the_reason() {
         pending(&bed.server, Some(&namespace("c"))).await.unwrap(),
         []
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_the_server_takes_no_more_is_told_before_anything_is_copied() {
+    let bed = Bed::replica_set().await;
+    let documents = (0..500).map(|i| doc! { "_id": i, "a": i });
+    bed.collection("c").insert_many(documents).await.unwrap();
+    bed.run(doc! { "createIndexes": "c", "indexes": [{ "key": { "a": 1 }, "name": "soon" }] })
+        .await;
+    // It can be told of an index, but no index is made with it.
+    bed.run(doc! { "collMod": "c", "index": { "name": "soon", "prepareUnique": true } })
+        .await;
+    let before = bed.definition("c").await;
+    let copying = Arc::new(AtomicBool::new(false));
+    let copies = copying.clone();
+    let act = Act::at(Step::Copying, async move {
+        copies.store(true, Ordering::Relaxed);
+    });
+    let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+    let refused = apply(&bed.server, &mut request, &act, never())
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, ReorderError::Refused { .. }), "{refused}");
+    let said = refused.to_string();
+    for words in ["index soon", "prepareUnique", "drop that index"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    assert!(!copying.load(Ordering::Relaxed));
+    assert_eq!(bed.names().await, ["c"]);
+    assert_eq!(bed.definition("c").await, before);
+    assert_eq!(pending(&bed.server, None).await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]

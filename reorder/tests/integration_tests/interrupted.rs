@@ -1,13 +1,20 @@
 //! Dropped at any step, as if killed: resumed or rolled back, nothing is lost and nothing left behind.
 
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
 use bson::{RawDocumentBuf, doc};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use seekscope_reorder::{
-    By, Phase, ReorderError, RolledBack, Step, Writers, apply, pending, resume, rollback,
+    By, Phase, ReorderError, RolledBack, Step, WriterControl, Writers, apply, pending, resume,
+    rollback,
 };
 
 use crate::support::{Act, Bed, namespace, never};
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
+    Step::Trying,
     Step::Copying,
     Step::Verifying,
     Step::BuildingIndexes,
@@ -31,7 +38,11 @@ async fn filled(bed: &Bed) -> Vec<RawDocumentBuf> {
 
 /// Reorders until a step begins, and is then no more.
 async fn interrupt(bed: &Bed, step: Step) -> bool {
-    let mut request = bed.request("c", By::Index(doc! { "a": 1 }), Writers::Quiesced);
+    interrupt_with(bed, step, Writers::Quiesced).await
+}
+
+async fn interrupt_with(bed: &Bed, step: Step, writers: Writers) -> bool {
+    let mut request = bed.request("c", By::Index(doc! { "a": 1 }), writers);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let act = Act::at(step, async move {
         sender.send(()).unwrap();
@@ -146,6 +157,120 @@ async fn rolled_back_from_any_step() {
             matches!(none, ReorderError::NothingPending { .. }),
             "{none}"
         );
+    }
+}
+
+/// How often writers were stopped, and went on.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<(u32, u32)>>);
+
+impl Told {
+    fn so_far(&self) -> (u32, u32) {
+        *self.0.lock().unwrap()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::Paused(Box::new(self.clone()))
+    }
+}
+
+impl WriterControl for Told {
+    fn stop(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.0.lock().unwrap().0 += 1;
+        async { Ok(()) }.boxed()
+    }
+
+    fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.0.lock().unwrap().1 += 1;
+        async { Ok(()) }.boxed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn that_writers_were_paused_is_known_afterwards() {
+    for resumed in [true, false] {
+        let bed = Bed::replica_set().await;
+        filled(&bed).await;
+        let told = Told::default();
+        assert!(interrupt_with(&bed, Step::CatchingUp, told.writers()).await);
+        let found = pending(&bed.server, None).await.unwrap();
+        assert!(!found[0].writers_paused, "not yet");
+        rollback(&bed.server, &namespace("c"), &()).await.unwrap();
+        assert!(interrupt_with(&bed, Step::Swapping, told.writers()).await);
+        assert_eq!(told.so_far(), (1, 0));
+        let found = pending(&bed.server, None).await.unwrap();
+        assert!(found[0].writers_paused);
+        if resumed {
+            let mut request = bed.request("c", By::Natural, told.writers());
+            resume(&bed.server, &mut request, &(), never())
+                .await
+                .unwrap();
+            assert_eq!(told.so_far(), (2, 2), "at once, and again at the end");
+        } else {
+            rollback(&bed.server, &namespace("c"), &()).await.unwrap();
+            assert_eq!(told.so_far(), (1, 0), "for the caller, who knows how");
+        }
+        assert_eq!(bed.names().await, ["c"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_that_do_not_go_on_stay_recorded() {
+    struct Stuck;
+    impl WriterControl for Stuck {
+        fn stop(&mut self) -> BoxFuture<'_, Result<(), String>> {
+            async { Ok(()) }.boxed()
+        }
+
+        fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>> {
+            async { Err("stuck".into()) }.boxed()
+        }
+    }
+    let bed = Bed::replica_set().await;
+    let before = filled(&bed).await;
+    let mut request = bed.request("c", By::Natural, Writers::Paused(Box::new(Stuck)));
+    let error = apply(&bed.server, &mut request, &(), never())
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, ReorderError::WritersStillStopped { .. }),
+        "{error}"
+    );
+    assert!(bed.scan("c").await == before, "swapped all the same");
+    let found = pending(&bed.server, None).await.unwrap();
+    assert!(found[0].writers_paused);
+    let rolled_back = rollback(&bed.server, &namespace("c"), &()).await.unwrap();
+    assert_eq!(rolled_back, RolledBack::AlreadySwapped);
+    assert_eq!(bed.names().await, ["c"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_gone_is_said_in_a_sentence_with_what_to_do() {
+    for step in [Step::Copying, Step::CatchingUp, Step::Swapping] {
+        let bed = Bed::replica_set().await;
+        filled(&bed).await;
+        let pid = bed.pid();
+        let act = Act::at(step, async move {
+            let kill = Command::new("kill").args(["-9", &pid.to_string()]).status();
+            assert!(kill.unwrap().success());
+        });
+        let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+        let error = apply(&bed.server, &mut request, &act, never())
+            .await
+            .unwrap_err();
+        let said = error.to_string();
+        assert!(said.contains("--resume"), "{step}: {said}");
+        for dump in ["Kind", "labels", "Some("] {
+            assert!(!said.contains(dump), "{step}: {said}");
+        }
+        match error {
+            ReorderError::ServerGone { .. } => assert!(step < Step::Swapping),
+            ReorderError::SwapUnknown { why, .. } => {
+                assert!(matches!(*why, ReorderError::Server(_)), "{why}");
+                assert_eq!(step, Step::Swapping);
+            }
+            other => panic!("{step}: {other}"),
+        }
     }
 }
 

@@ -82,6 +82,10 @@ impl Bed {
         }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn request(&self, name: &str, by: By, writers: Writers) -> Request {
         Request {
             namespace: namespace(name),
