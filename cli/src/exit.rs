@@ -184,12 +184,13 @@ fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
         ReorderError::Refused { .. }
         | ReorderError::Busy { .. }
         | ReorderError::Unfinished { .. }
-        | ReorderError::NothingPending { .. } => Some(3),
+        | ReorderError::NothingPending { .. }
+        | ReorderError::ServerGone { .. } => Some(3),
         // Sums that differ, writes that nobody should have made, a collection that others dropped.
         ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),
         ReorderError::Stopped => Some(130),
-        ReorderError::NotRolledBack { first, .. } | ReorderError::SwapUnknown { first, .. } => {
-            code_of_reorder_error(first)
+        ReorderError::NotRolledBack { first: why, .. } | ReorderError::SwapUnknown { why, .. } => {
+            code_of_reorder_error(why)
         }
         _ => None,
     }
@@ -244,6 +245,13 @@ mod tests {
         assert_eq!(code_of_cause(&ReorderError::Server(lacking())), Some(4));
         assert_eq!(code_of_cause(&away), Some(3));
         assert_eq!(code_of_cause(&ReorderError::Server(away)), Some(3));
+        let gone = ReorderError::ServerGone {
+            namespace: "shop.orders".into(),
+            uri: "mongodb://h/".into(),
+            why: "nothing listens there".into(),
+        };
+        assert!(gone.to_string().contains("--resume"), "{gone}");
+        assert_eq!(code_of_cause(&gone), Some(3));
     }
 
     #[test]

@@ -44,8 +44,11 @@ impl Reorder {
             let record = measurement(&mut session.document);
             record.namespace = pending.namespace.to_string();
             record.by.clone_from(&pending.by);
-            record.recovered.push(what_was_found(&pending));
-            self.progress.say(what_was_found(&pending));
+            let go_on_named = self.args.writers.continue_writers.is_some();
+            for sentence in what_was_found(&pending, go_on_named) {
+                self.progress.say(&sentence);
+                record.recovered.push(sentence);
+            }
             match self.args.resume {
                 true => self.resume(session, &pending.namespace).await?,
                 false => self.roll_back(session, &pending.namespace).await?,
@@ -93,16 +96,52 @@ impl Reorder {
     }
 }
 
-fn what_was_found(pending: &Pending) -> String {
+/// Sentences. `go_on_named`: it was said how writers go on.
+fn what_was_found(pending: &Pending, go_on_named: bool) -> Vec<String> {
     let blocked = match pending.writes_blocked {
         true => ", with the server's writes blocked",
         false => "",
     };
-    format!(
+    let mut found = vec![format!(
         "{} was left in the phase {}, in the order {}, by {}{blocked}.",
         pending.namespace,
         pending.phase.name(),
         pending.by,
         pending.worker
-    )
+    )];
+    if pending.writers_paused {
+        found.push(match go_on_named {
+            true => "Its writers had been paused; the command of --continue-writers lets them go on.".into(),
+            false => "Its writers had been paused by the command of --pause-writers, and stay so: nothing \
+                      here lets them go on, since no --continue-writers is named. Let them go on yourself."
+                .into(),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_reorder::Phase;
+
+    use super::*;
+
+    #[test]
+    fn paused_writers_are_told_of_with_what_lets_them_go_on() {
+        let mut pending = Pending {
+            namespace: "shop.orders".parse().unwrap(),
+            phase: Phase::Indexed,
+            by: "natural".into(),
+            worker: "seekscope 1, process 7 on h".into(),
+            alive: false,
+            writes_blocked: false,
+            writers_paused: false,
+        };
+        assert_eq!(what_was_found(&pending, false).len(), 1);
+        pending.writers_paused = true;
+        let unnamed = what_was_found(&pending, false).join(" ");
+        assert!(unnamed.contains("Let them go on yourself"), "{unnamed}");
+        let named = what_was_found(&pending, true).join(" ");
+        assert!(named.contains("lets them go on"), "{named}");
+    }
 }

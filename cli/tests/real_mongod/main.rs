@@ -48,6 +48,7 @@ mod errors;
 mod file_names;
 mod findings;
 mod layout;
+mod reorder;
 mod role;
 mod router;
 mod running;

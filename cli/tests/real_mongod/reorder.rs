@@ -1,0 +1,63 @@
+//! `reorder` on collections whose indexes expire documents: what servers take differs between versions.
+
+use mongodb::bson::{Bson, Document, doc};
+use seekscope_bench::deployment::Topology;
+
+use crate::running::{Running, shared};
+use crate::support::{Bench, assert_fails, json, machine};
+
+const DOCUMENTS: u64 = 5_000;
+
+fn create_index(running: &Running, collection: &str, index: Document) {
+    let command = doc! { "createIndexes": collection, "indexes": [index] };
+    running.command("reorder", command);
+}
+
+fn indexes(running: &Running, collection: &str) -> Vec<Bson> {
+    let mut listed = running.command("reorder", doc! { "listIndexes": collection });
+    let cursor = listed.get_document_mut("cursor").unwrap();
+    cursor.get_array("firstBatch").unwrap().clone()
+}
+
+fn collections(running: &Running) -> String {
+    running
+        .command("reorder", doc! { "listCollections": 1, "nameOnly": true })
+        .to_string()
+}
+
+#[test]
+fn a_collection_that_expires_is_copied_to_the_end() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let running = shared(Topology::ReplicaSet { members: 1 });
+    running.load("reorder.expiring", DOCUMENTS);
+    let ttl = doc! { "key": { "at": 1 }, "name": "at_1", "expireAfterSeconds": 86_400 };
+    create_index(&running, "expiring", ttl);
+    let before = indexes(&running, "expiring");
+    let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.expiring"]);
+    command.args(["--apply", "--force", "--quiesced", "--watch", "0s"]);
+    let document = json(&mut command);
+    let done = &document["summary"]["done"];
+    assert_eq!(done["documents"], DOCUMENTS, "{document:#}");
+    assert_eq!(indexes(&running, "expiring"), before);
+    let collections = collections(&running);
+    assert!(!collections.contains("seekscope_reorder"), "{collections}");
+}
+
+/// NaN, which 4.4 lets in and takes for 0 later.
+#[test]
+fn an_index_that_is_not_taken_again_is_told_before_the_copy() {
+    let running = shared(Topology::ReplicaSet { members: 1 });
+    if !running.version().starts_with("4.4.") {
+        return;
+    }
+    let bench = Bench::new();
+    running.load("reorder.odd", 100);
+    let odd = doc! { "key": { "at": 1 }, "name": "odd_ttl", "expireAfterSeconds": f64::NAN };
+    create_index(&running, "odd", odd);
+    let mut command = bench.seekscope(&["reorder", running.uri(), "reorder.odd"]);
+    command.args(["--apply", "--force", "--quiesced", "--watch", "0s"]);
+    assert_fails(&command.output().unwrap(), 3, &["odd_ttl", "empty copy"]);
+    let collections = collections(&running);
+    assert!(!collections.contains("seekscope_reorder"), "{collections}");
+}
