@@ -102,8 +102,12 @@ pub(crate) fn date(realtime_ns: u64) -> String {
 
 /// The command as it can be typed again.
 pub(crate) fn command_line(document: &RunDocument) -> String {
-    let arguments = document.arguments.iter().map(|argument| quoted(argument));
-    let mut words: Vec<String> = arguments.collect();
+    command_line_with(document, &document.arguments)
+}
+
+/// The same with other arguments.
+pub(crate) fn command_line_with(document: &RunDocument, arguments: &[String]) -> String {
+    let mut words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
     let names_program = |word: &String| word.rsplit('/').next() == Some("seekscope");
     if words.first().is_some_and(names_program) {
         words.remove(0);

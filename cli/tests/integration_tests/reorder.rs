@@ -5,12 +5,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use seekscope_server::{Namespace, Server};
+use seekscope_bench::replica_server::{ReplicaServer, ReplicaServerOptions};
+use seekscope_server::{Namespace, Server, ServerBinary};
 use serde_json::Value;
 
 use crate::schemas::assert_valid;
 use crate::support::{
-    Bench, ForeignServer, assert_fails, json, load_documents, machine, run_document, stderr,
+    Bench, ForeignServer, assert_fails, json, load_documents, machine, run_document, runtime,
+    server_binary, stderr,
 };
 
 const DOCUMENTS: u64 = 6000;
@@ -179,6 +181,8 @@ fn a_plan_changes_nothing_and_says_what_would_be_gained() {
         "cold scan",
         "compact instead",
         "--apply",
+        "--quiesced",
+        "startAfter",
         "Nothing was changed",
     ] {
         assert!(text.contains(words), "`{words}` is not in: {text}");
@@ -227,6 +231,73 @@ fn an_aged_collection_is_replaced_by_an_ordered_copy() {
     let text = String::from_utf8(shown.stdout).unwrap();
     for words in ["predicted", "found", "sequential steps"] {
         assert!(text.contains(words), "`{words}` is not in: {text}");
+    }
+}
+
+#[test]
+fn the_command_that_a_plan_names_is_taken() {
+    let _machine = machine();
+    let aged = aged();
+    let output = aged
+        .reorder(&[COLLECTION, "--watch", "0s", "--out", "plan"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("new UUID"), "{text}");
+    // It is broken into lines, and ends with its paragraph.
+    let (_, named) = text.split_once("seekscope reorder ").unwrap();
+    let named = named.split_once("\n\n").map_or(named, |(named, _)| named);
+    let words: Vec<&str> = named.split_whitespace().collect();
+    assert!(words.contains(&"--quiesced"), "{named}");
+    let mut typed = aged.bench.seekscope(&["reorder"]);
+    let done = typed.args(words).output().unwrap();
+    assert!(done.status.success(), "{named}: {}", stderr(&done));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("DONE"));
+}
+
+/// The command that pauses the writers is where seekscope is killed.
+#[test]
+fn a_kill_between_pause_and_swap_leaves_word_of_the_paused_writers() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = ReplicaServer::start(ReplicaServerOptions {
+        binary: ServerBinary::find(Some(&server_binary()), None, &[]).unwrap(),
+        data_directory: bench.path("data"),
+        cache_bytes: 64 << 20,
+        engine: "",
+    });
+    let runtime = runtime();
+    let server = runtime.block_on(server).unwrap();
+    let uri = server.uri();
+    load_documents(&uri, &COLLECTION.parse().unwrap(), 500);
+    let went_on = bench.path("went-on");
+    let go_on = format!("touch {}", went_on.display());
+    let reorder = |more: &[&str]| {
+        let mut command = bench.seekscope(&["reorder", &uri, COLLECTION]);
+        command.args(more).output().unwrap()
+    };
+    for let_go_on in [false, true] {
+        let kill = [
+            "--pause-writers",
+            "kill -9 $PPID",
+            "--continue-writers",
+            &go_on,
+        ];
+        let killed = reorder(&[&["--apply", "--force", "--watch", "0s"], &kill[..]].concat());
+        assert!(!killed.status.success() && !went_on.exists());
+        let (more, words): (&[&str], _) = match let_go_on {
+            false => (&["--rollback"], "Let them go on yourself"),
+            true => (
+                &["--rollback", "--continue-writers", &go_on],
+                "lets them go on",
+            ),
+        };
+        let output = reorder(more);
+        let said = stderr(&output) + &String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains(words), "{said}");
+        assert_eq!(went_on.exists(), let_go_on);
     }
 }
 

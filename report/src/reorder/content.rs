@@ -1,10 +1,12 @@
 //! What a report of `reorder` says, in its order; terminal and HTML show the same.
 
-use seekscope_run::{Outcome, ReorderMeasurement, ReorderTask, RunDocument};
+use seekscope_run::{
+    Outcome, ReorderMeasurement, ReorderTask, ReorderVerdict, RunDocument, WritersStop,
+};
 
 use super::{sentences, tables};
 use crate::escape::visible;
-use crate::facts::quoted;
+use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
 use crate::table::Table;
 
@@ -29,6 +31,7 @@ pub(super) fn parts(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
         if planned {
             said.extend(plan.scan.as_ref().map(sentences::compact));
             said.extend(sentences::blocking(&plan.blocking));
+            said.extend(sentences::consequences(document, record));
         }
         parts.extend(said.into_iter().map(Part::Text));
     }
@@ -42,19 +45,125 @@ pub(super) fn parts(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
     parts
 }
 
-/// How to do what was planned.
+/// How to do what was planned: what was typed, and what `--apply` wants besides.
 fn command(document: &RunDocument, record: &ReorderMeasurement) -> Option<String> {
+    let plan = record.plan.as_ref()?;
     if record.task != ReorderTask::Plan || document.outcome != Outcome::Ok {
         return None;
     }
-    let uri = document.target.as_ref().map_or("URI", |t| t.uri.as_str());
-    let by = match record.by.as_str() {
-        "natural" => String::new(),
-        keys => format!(" --by {}", quoted(&visible(keys))),
+    let mut wanted = vec!["--apply"];
+    let all_the_same = match plan.verdict {
+        ReorderVerdict::Worthwhile => "",
+        _ => {
+            wanted.push("--force");
+            " all the same"
+        }
     };
+    // The run of the plan keeps its folder.
+    let mut left_out = vec!["--out"];
+    let condition = match (plan.blocking.replica_set, plan.blocking.writers) {
+        (_, WritersStop::Quiesced) | (true, WritersStop::Server | WritersStop::Commands) => "",
+        (true, WritersStop::Unsettled) => {
+            wanted.push("--quiesced");
+            ", if nobody writes to it at the end (else put --pause-writers CMD and --continue-writers CMD \
+             in place of --quiesced)"
+        }
+        (false, _) => {
+            wanted.push("--quiesced");
+            left_out.extend(["--pause-writers", "--continue-writers"]);
+            ", once nobody writes to it"
+        }
+    };
+    let mut arguments = without(&document.arguments, &left_out);
+    arguments.extend(wanted.into_iter().map(String::from));
     Some(format!(
-        "Nothing was changed. To do it: seekscope reorder {} {}{by} --apply",
-        quoted(&visible(uri)),
-        quoted(&visible(&record.namespace))
+        "Nothing was changed. To do it{all_the_same}{condition}: {}",
+        visible(&command_line_with(document, &arguments))
     ))
+}
+
+/// The arguments without these options and their values.
+fn without(arguments: &[String], options: &[&str]) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let (name, value) = argument.split_once('=').unzip();
+        match options.contains(&name.unwrap_or(argument)) {
+            true if value.is_none() => drop(arguments.next()),
+            true => {}
+            false => kept.push(argument.clone()),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::ReorderPlan;
+
+    use super::*;
+
+    fn told(
+        typed: &str,
+        replica_set: bool,
+        writers: WritersStop,
+        verdict: ReorderVerdict,
+    ) -> String {
+        let arguments = typed.split(' ').map(String::from).collect();
+        let mut document = RunDocument::begin("reorder", arguments);
+        document.outcome = Outcome::Ok;
+        let mut plan = ReorderPlan {
+            verdict,
+            ..ReorderPlan::default()
+        };
+        (plan.blocking.replica_set, plan.blocking.writers) = (replica_set, writers);
+        let record = ReorderMeasurement {
+            plan: Some(plan),
+            ..ReorderMeasurement::default()
+        };
+        let told = command(&document, &record).unwrap();
+        told.strip_prefix("Nothing was changed. To do it")
+            .unwrap()
+            .to_owned()
+    }
+
+    #[test]
+    fn the_command_is_one_that_is_taken() {
+        let typed = "reorder mongodb://h/ a.b --out plan --dbpath /data";
+        let by_server = told(typed, true, WritersStop::Server, ReorderVerdict::Worthwhile);
+        let expected = ": seekscope reorder mongodb://h/ a.b --dbpath /data --apply";
+        assert_eq!(by_server, expected);
+        let little = told(typed, true, WritersStop::Server, ReorderVerdict::LittleGain);
+        assert!(little.starts_with(" all the same: ") && little.ends_with("--apply --force"));
+        let open = told(
+            typed,
+            true,
+            WritersStop::Unsettled,
+            ReorderVerdict::Worthwhile,
+        );
+        assert!(
+            open.contains("--pause-writers CMD") && open.ends_with("--apply --quiesced"),
+            "{open}"
+        );
+        let said = told(
+            "reorder u a.b --quiesced",
+            false,
+            WritersStop::Quiesced,
+            ReorderVerdict::Cached,
+        );
+        assert!(
+            said.ends_with("reorder u a.b --quiesced --apply --force"),
+            "{said}"
+        );
+        let alone = told(
+            "reorder u a.b --pause-writers ... --continue-writers=...",
+            false,
+            WritersStop::Commands,
+            ReorderVerdict::Worthwhile,
+        );
+        assert!(
+            alone.ends_with("reorder u a.b --apply --quiesced"),
+            "{alone}"
+        );
+    }
 }

@@ -3,7 +3,7 @@
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
     OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan, ReorderTask,
-    ReorderTime, ReorderVerdict, WriteRate, WritersStop,
+    ReorderTime, ReorderVerdict, RunDocument, WriteRate, WritersStop,
 };
 
 use crate::escape::visible;
@@ -106,6 +106,10 @@ pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
             .to_string(),
     });
     let last_moment = match blocking.writers {
+        WritersStop::Quiesced => "Nothing is blocked: you said that nobody writes.",
+        _ if !blocking.replica_set => {
+            "Say that nobody does with --quiesced; nothing else is taken here."
+        }
         WritersStop::Server => {
             "For the last moment the server refuses writes to all its databases \
              (setUserWriteBlockMode), usually for a second or less."
@@ -113,7 +117,6 @@ pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
         WritersStop::Commands => {
             "For the last moment the writers are stopped by your command and told to go on by the other."
         }
-        WritersStop::Quiesced => "Nothing is blocked: you said that nobody writes.",
         WritersStop::Unsettled => {
             "Writers must be kept out for the last moment, which this server cannot do by itself: name \
              --quiesced, or --pause-writers and --continue-writers."
@@ -125,6 +128,32 @@ pub fn blocking(blocking: &ReorderBlocking) -> Vec<String> {
          with an error and must be sent again."
             .into(),
     );
+    said
+}
+
+/// What is otherwise than before, beside the order of the documents; a sentence each.
+pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<String> {
+    let mut said = vec![
+        "Afterwards the collection has a new UUID: change streams on it end with an invalidate event, and are \
+         opened anew with startAfter; those on its database or on all see a rename."
+            .to_string(),
+    ];
+    if record.by != "natural" {
+        said.push(
+            "The order of _id falls: documents whose _id are neighbours lie apart afterwards, so reading \
+             ranges of _id takes more reads."
+                .into(),
+        );
+    }
+    let version = document.target.as_ref().map(|t| t.version.as_str());
+    if version.is_some_and(|version| version.starts_with("4.4.")) {
+        let collection = record.namespace.split_once('.').map_or("", |(_, c)| c);
+        said.push(format!(
+            "Until it is started again, a server of MongoDB 4.4 names the collection by the copy's name, \
+             seekscope_reorder.{}, in errors about duplicate keys.",
+            visible(collection)
+        ));
+    }
     said
 }
 
@@ -245,6 +274,33 @@ mod tests {
     fn a_standalone_server_is_told_apart() {
         let said = blocking(&ReorderBlocking::default()).join(" ");
         assert!(said.contains("no replica set") && said.contains("--quiesced"));
+    }
+
+    #[test]
+    fn what_changes_beside_the_order_is_said() {
+        let mut document = RunDocument::begin("reorder", Vec::new());
+        let mut record = ReorderMeasurement {
+            namespace: "shop.orders.old".into(),
+            by: "natural".into(),
+            ..ReorderMeasurement::default()
+        };
+        let said = consequences(&document, &record).join(" ");
+        assert!(
+            said.contains("UUID") && said.contains("startAfter"),
+            "{said}"
+        );
+        assert!(
+            !said.contains("_id") && !said.contains("duplicate"),
+            "{said}"
+        );
+        record.by = r#"{"customer": 1}"#.into();
+        document.target = Some(seekscope_run::TargetFacts {
+            version: "4.4.6-8".into(),
+            ..seekscope_run::TargetFacts::default()
+        });
+        let said = consequences(&document, &record).join(" ");
+        assert!(said.contains("order of _id falls"), "{said}");
+        assert!(said.contains("seekscope_reorder.orders.old"), "{said}");
     }
 
     #[test]

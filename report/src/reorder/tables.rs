@@ -58,29 +58,35 @@ pub(super) fn plan(plan: &ReorderPlan) -> Table {
     fact_table("PLAN", facts)
 }
 
-/// What it took.
+/// What it took. A run that carried on from another has not done everything itself.
 pub(super) fn done(done: &Reordered) -> Table {
+    const EARLIER: &str = "before it was interrupted";
+    let here = |seconds: f64, text: String| match done.resumed_from {
+        Some(_) if seconds == 0.0 => EARLIER.into(),
+        _ => text,
+    };
     let rate = done.bytes as f64 / done.copy_s.max(1e-9);
+    let copied_in = format!("in {} ({} MB/s)", format_s(done.copy_s), format_mb(rate));
+    let built = format!(
+        "{} in {}",
+        format_count(done.indexes),
+        format_s(done.index_s)
+    );
     let mut facts: Vec<Fact> = vec![
         (
             "Copied",
             Some(format!(
-                "{} documents, {}, in {} ({} MB/s)",
+                "{} documents, {}, {}",
                 format_count(done.documents),
                 format_bytes(done.bytes),
-                format_s(done.copy_s),
-                format_mb(rate)
+                here(done.copy_s, copied_in)
             )),
         ),
-        ("Checked in", Some(format_s(done.verify_s))),
         (
-            "Indexes built",
-            Some(format!(
-                "{} in {}",
-                format_count(done.indexes),
-                format_s(done.index_s)
-            )),
+            "Checked in",
+            Some(here(done.verify_s, format_s(done.verify_s))),
         ),
+        ("Indexes built", Some(here(done.index_s, built))),
         (
             "Changes brought over",
             Some(format!(
@@ -189,6 +195,22 @@ mod tests {
             ],
             ..LayoutMeasurement::default()
         }
+    }
+
+    #[test]
+    fn what_an_earlier_run_did_has_no_rate() {
+        let mut resumed = Reordered {
+            documents: 7,
+            bytes: 75_000_000,
+            resumed_from: Some("indexed".into()),
+            ..Reordered::default()
+        };
+        let text = |figures: &Reordered| crate::text::table_text(&done(figures), 100);
+        let shown = text(&resumed);
+        assert!(shown.contains("before it was interrupted"), "{shown}");
+        assert!(!shown.contains("MB/s"), "{shown}");
+        resumed.copy_s = 1.5;
+        assert!(text(&resumed).contains("50.0 MB/s"), "{}", text(&resumed));
     }
 
     #[test]
