@@ -31,15 +31,10 @@ impl GroupCounters {
         let mounts = mounts(&proc_fs.root);
         let v1 = |controller: &str| {
             let has_it = |words: &str| words.split(',').any(|word| word == controller);
-            let mut mounts = mounts.iter().rev();
-            let mount =
-                mounts.find(|m| m.filesystem == "cgroup" && has_it(&m.filesystem_options))?;
-            Some((folder(mount, &text, has_it)?, mount.point.as_path()))
+            of_hierarchy(&mounts, &text, "cgroup", has_it)
         };
         let own = |controller: &str| Some(v1(controller)?.0);
-        let unified = mounts.iter().rev().find(|m| m.filesystem == "cgroup2");
-        let unified = unified
-            .and_then(|mount| Some((folder(mount, &text, str::is_empty)?, mount.point.as_path())));
+        let unified = of_hierarchy(&mounts, &text, "cgroup2", str::is_empty);
         Self {
             memory: GroupMemory::find(unified.as_ref(), v1("memory").as_ref()),
             unified: unified.map(|(folder, _)| folder),
@@ -88,6 +83,22 @@ impl GroupCounters {
             );
         }
     }
+}
+
+/// The folder of the group that the text of `/proc/PID/cgroup` names for a hierarchy, and its top: of
+/// version 1 (`cgroup`) the one whose controllers are wanted, of version 2 (`cgroup2`) the only one.
+pub(super) fn of_hierarchy<'a>(
+    mounts: &'a [Mount],
+    text: &str,
+    filesystem: &str,
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<(PathBuf, &'a Path)> {
+    let is_its = |mount: &&Mount| {
+        let is_only = mount.filesystem == "cgroup2";
+        mount.filesystem == filesystem && (is_only || is_wanted(&mount.filesystem_options))
+    };
+    let mount = mounts.iter().rev().find(is_its)?;
+    Some((folder(mount, text, is_wanted)?, mount.point.as_path()))
 }
 
 /// The folder of the group that the text of `/proc/PID/cgroup` names for a hierarchy.

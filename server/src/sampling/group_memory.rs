@@ -7,7 +7,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cgroup::{field, read_file};
+use seekscope_run::mounts::mounts;
+
+use super::cgroup::{field, of_hierarchy, read_file};
+use crate::process::ProcFs;
 
 /// Above this a limit is none: version 1 says nearly 2^63.
 const NO_LIMIT: u64 = 1 << 62;
@@ -20,6 +23,8 @@ struct Files {
     /// Of lines `name value` in `memory.stat`, groups below included.
     anonymous: &'static str,
     of_files: &'static str,
+    /// What of it the kernel gives up where memory is short: files in memory alone (tmpfs) are not.
+    caches: [&'static str; 2],
     /// By release of the kernel.
     refaults: [&'static str; 2],
 }
@@ -29,6 +34,7 @@ const V2: Files = Files {
     usage: "memory.current",
     anonymous: "anon",
     of_files: "file",
+    caches: ["inactive_file", "active_file"],
     refaults: ["workingset_refault_file", "workingset_refault"],
 };
 const V1: Files = Files {
@@ -36,12 +42,13 @@ const V1: Files = Files {
     usage: "memory.usage_in_bytes",
     anonymous: "total_rss",
     of_files: "total_cache",
+    caches: ["total_inactive_file", "total_active_file"],
     refaults: ["total_workingset_refault_file", "total_workingset_refault"],
 };
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct GroupMemory {
+pub struct GroupMemory {
     folder: PathBuf,
     files: &'static Files,
     page_bytes: u64,
@@ -60,27 +67,63 @@ impl GroupMemory {
             .filter_map(|(place, files)| Some((place?, files)))
             .filter(|((own, _), files)| number(own, files.usage).is_some());
         let ((own, top), files) = known.next()?;
-        let ancestors = own.ancestors().take_while(|folder| folder.starts_with(top));
-        let limits = ancestors.filter_map(|folder| {
-            let bytes = number(folder, files.limit).filter(|bytes| *bytes < NO_LIMIT)?;
-            Some((bytes, folder))
-        });
-        let tightest = limits.min_by_key(|(bytes, _)| *bytes);
-        Some(Self {
-            folder: tightest.map_or(own.as_path(), |(_, folder)| folder).into(),
+        let limited =
+            up_to(own, top, files).filter_map(|group| Some((group.limit_bytes()?, group)));
+        let tightest = limited.min_by_key(|(bytes, _)| *bytes);
+        Some(tightest.map_or_else(|| Self::at(own, files), |(_, group)| group))
+    }
+
+    /// The group of the process and all above it, its own first; `None` where they cannot be seen from
+    /// here, so that a limit may be there and not be known.
+    pub fn all_of(proc_fs: &ProcFs, pid: u32) -> Option<Vec<Self>> {
+        let text = proc_fs.read(pid, "cgroup").ok()?;
+        let has_it = |words: &str| words.split(',').any(|word| word == "memory");
+        let mut names = text.lines().filter_map(|line| line.split(':').nth(1));
+        let mounts = mounts(&proc_fs.root);
+        // A controller belongs to one hierarchy, which the process's own line names.
+        let (place, files) = match names.any(has_it) {
+            true => (of_hierarchy(&mounts, &text, "cgroup", has_it), &V1),
+            false => (of_hierarchy(&mounts, &text, "cgroup2", str::is_empty), &V2),
+        };
+        let (own, top) = place.filter(|(own, _)| own.is_dir())?;
+        Some(up_to(&own, top, files).collect())
+    }
+
+    fn at(folder: &Path, files: &'static Files) -> Self {
+        Self {
+            folder: folder.into(),
             files,
             page_bytes: rustix::param::page_size() as u64,
-        })
+        }
+    }
+
+    /// Where the kernel shows it.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// `None` where there is no limit.
+    pub fn limit_bytes(&self) -> Option<u64> {
+        number(&self.folder, self.files.limit).filter(|bytes| *bytes < NO_LIMIT)
+    }
+
+    /// What the group holds and the kernel cannot take back when the limit is reached: all but caches of
+    /// files.
+    pub fn held_bytes(&self) -> Option<u64> {
+        let usage_bytes = number(&self.folder, self.files.usage)?;
+        let stat = read_file(&self.folder, "memory.stat");
+        let caches = self.files.caches.iter();
+        let caches_bytes: u64 = caches.filter_map(|name| field(stat.as_deref(), name)).sum();
+        Some(usage_bytes.saturating_sub(caches_bytes))
     }
 
     /// Hands over what the kernel tells.
     pub(super) fn read(&self, mut push: impl FnMut(&str, Option<u64>)) {
         let stat = read_file(&self.folder, "memory.stat");
         let of_stat = |name| field(stat.as_deref(), name);
-        let limit = number(&self.folder, self.files.limit).filter(|bytes| *bytes < NO_LIMIT);
         let refaults = self.files.refaults.iter().find_map(|name| of_stat(name));
         push("memory_bytes", number(&self.folder, self.files.usage));
-        push("memory_limit_bytes", limit);
+        push("memory_limit_bytes", self.limit_bytes());
         push("memory_anonymous_bytes", of_stat(self.files.anonymous));
         push("memory_file_bytes", of_stat(self.files.of_files));
         push(
@@ -88,6 +131,18 @@ impl GroupMemory {
             refaults.map(|pages| pages.saturating_mul(self.page_bytes)),
         );
     }
+}
+
+/// The group in `own` and those above it as far as `top`.
+fn up_to<'a>(
+    own: &'a Path,
+    top: &'a Path,
+    files: &'static Files,
+) -> impl Iterator<Item = GroupMemory> + 'a {
+    let folders = own
+        .ancestors()
+        .take_while(move |folder| folder.starts_with(top));
+    folders.map(move |folder| GroupMemory::at(folder, files))
 }
 
 fn number(folder: &Path, name: &str) -> Option<u64> {
@@ -173,5 +228,60 @@ mod tests {
         assert_eq!(found.get("memory_file_bytes"), None);
         assert!(found.contains_key("memory_refault_bytes"));
         assert!(GroupMemory::find(None, Some(&old)).is_none());
+    }
+
+    /// The groups of process 7, with its line and `mountinfo` as given, below folders as given.
+    fn all_of(root: &Path, mounts: &str, line: &str) -> Option<Vec<GroupMemory>> {
+        write(&root.join("self"), &[("mountinfo", mounts)]);
+        write(&root.join("7"), &[("cgroup", line)]);
+        GroupMemory::all_of(&ProcFs::at(root), 7)
+    }
+
+    #[test]
+    fn all_groups_of_a_process_are_seen_or_none() {
+        let root = tempfile::tempdir().unwrap();
+        let top = root.path().join("groups");
+        let mount = |kind: &str, options: &str| {
+            let point = top.join(kind);
+            format!(
+                "32 23 0:29 / {} rw - {kind} {kind} {options}\n",
+                point.display()
+            )
+        };
+        let both = mount("cgroup", "rw,memory") + &mount("cgroup2", "rw");
+        write(
+            &top.join("cgroup/pod/db"),
+            &[
+                ("memory.usage_in_bytes", "690\n"),
+                ("memory.limit_in_bytes", "9223372036854771712\n"),
+                (
+                    "memory.stat",
+                    "inactive_file 1\ntotal_inactive_file 300\ntotal_active_file 40\n",
+                ),
+            ],
+        );
+        write(
+            &top.join("cgroup/pod"),
+            &[("memory.limit_in_bytes", "700\n")],
+        );
+        write(&top.join("cgroup2/db"), &[("memory.max", "600\n")]);
+
+        let groups = all_of(root.path(), &both, "4:memory:/pod/db\n0::/db\n").unwrap();
+        let limits: Vec<_> = groups.iter().map(GroupMemory::limit_bytes).collect();
+        assert_eq!(limits, [None, Some(700), None]);
+        assert_eq!(groups[0].held_bytes(), Some(350));
+        assert_eq!(groups[2].held_bytes(), None, "unknown is not zero");
+
+        let groups = all_of(root.path(), &both, "0::/db\n").unwrap();
+        assert_eq!(groups[0].limit_bytes(), Some(600));
+        // Of the topmost group version 2 says nothing, and it has no limit.
+        let groups = all_of(root.path(), &both, "0::/\n").unwrap();
+        assert_eq!(groups[0].limit_bytes(), None);
+
+        for unseen in ["4:memory:/elsewhere\n0::/db\n", "0::/../db\n", ""] {
+            assert!(all_of(root.path(), &both, unseen).is_none(), "{unseen}");
+        }
+        assert!(all_of(root.path(), "", "0::/db\n").is_none());
+        assert!(GroupMemory::all_of(&ProcFs::at(root.path()), 8).is_none());
     }
 }

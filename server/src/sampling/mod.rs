@@ -7,6 +7,8 @@ mod group_memory;
 mod host;
 pub(crate) mod server_status;
 
+pub use group_memory::GroupMemory;
+
 use std::convert::Infallible;
 use std::time::Duration;
 
