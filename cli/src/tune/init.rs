@@ -56,6 +56,9 @@ async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> 
     for (name, why) in &found.left_out {
         text.push_str(&format!("# not here: {name}: {}\n", visible(why)));
     }
+    for (name, said) in &found.memory_risks {
+        text.push_str(&format!("# memory of {name}: {}\n", visible(said)));
+    }
     for (name, source) in &found.sources {
         text.push_str(&format!("# value of {name}: {source}\n"));
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
-use seekscope_server::{ServerBinary, ServerKind};
+use seekscope_server::{ProcFs, ServerBinary, ServerKind};
 use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
 use seekscope_settings::{
-    Catalogue, HostFiles, KnobEntry, KnobFile, Route, ServerProgram, ServerReplies, Unlocked,
+    Catalogue, HostFiles, KnobEntry, KnobFile, Route, ServerMemory, ServerProgram, ServerReplies,
+    Unlocked,
 };
 use seekscope_tune::session::Preset;
 use seekscope_tune::space::{Configuration, Range, Space};
@@ -37,6 +38,8 @@ pub struct Choice {
     pub left_out: Vec<(String, String)>,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
+    /// Of the knobs that are tuned; see [`Discovered::memory_risks`].
+    pub memory_risks: BTreeMap<String, String>,
 }
 
 impl Choice {
@@ -86,7 +89,10 @@ pub async fn choose(
     if let Some(run) = &args.knobs.begin_with {
         presets.push(earlier_best(run, &chosen.entries)?);
     }
+    let is_tuned = |name: &String| chosen.entries.iter().any(|entry| entry.knob.name == *name);
+    found.memory_risks.retain(|name, _| is_tuned(name));
     Ok(Choice {
+        memory_risks: found.memory_risks,
         entries: chosen.entries,
         space: chosen.space,
         presets,
@@ -207,6 +213,15 @@ impl<'a> Whose<'a> {
         Ok(Catalogue::of(program)?)
     }
 
+    /// The memory of the server's process, or of one that we will start in our own memory groups.
+    fn memory(&self) -> Option<ServerMemory> {
+        let pid = match (self, self.target()) {
+            (Self::Ours { .. }, None) => std::process::id(),
+            (_, target) => target?.facts.pid?,
+        };
+        ServerMemory::of(&ProcFs::host(), pid)
+    }
+
     /// This host's, if the server runs here.
     fn host_files(&self) -> Option<HostFiles> {
         let target = self.target()?;
@@ -246,6 +261,7 @@ async fn found(
         local: matches!(whose, Whose::Ours { .. }).then_some(&given),
         scripts: read_scripts(file, READ_LIMIT).await,
         memory_mib: Some(memory_mib).filter(|mib| *mib > 0),
+        seen: whose.memory(),
     };
     Ok(discover(file, &replies, &surroundings))
 }

@@ -153,6 +153,9 @@ async fn whole(
         }
         None => {
             let choice = knobs::choose(args, &place, &asked.load, stage, environment).await?;
+            for (knob, said) in &choice.memory_risks {
+                stage.progress.say(format!("Risk of {knob}: {said}."));
+            }
             let definition = define(args, choice, asked.metric.goal);
             (definition, Vec::new(), Duration::ZERO)
         }

@@ -7,6 +7,7 @@ mod ask;
 mod choose;
 mod current;
 mod fit;
+mod memory;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,6 +19,8 @@ use seekscope_tune::space::{ChangeCost, Limit, Risk};
 pub use ask::read_scripts;
 pub use choose::{ChooseError, Chosen};
 pub(crate) use current::RUNTIME_CONFIG;
+use memory::Bounds;
+pub use memory::ServerMemory;
 
 use crate::host_files::HostFiles;
 use crate::knob_file::{KnobEntry, KnobFile, Preset, Route};
@@ -65,6 +68,8 @@ pub struct Surroundings<'a> {
     pub scripts: BTreeMap<String, Result<String, String>>,
     /// Memory of the server's host if it does not say so itself, MiB.
     pub memory_mib: Option<u64>,
+    /// `None` where the memory groups of the server's process cannot be seen from here.
+    pub seen: Option<ServerMemory>,
 }
 
 /// Where a current value comes from.
@@ -112,6 +117,8 @@ pub struct Discovered {
     pub limits: Vec<Limit>,
     /// Texts of WiredTiger's that the server was started with, by their path in `mongod.conf`.
     pub configured: BTreeMap<String, String>,
+    /// Of knobs that may exhaust the server's memory: what bounds them, and what does not.
+    pub memory_risks: BTreeMap<String, String>,
 }
 
 /// Says which knobs of `file` can be tuned here and what they are set to.
@@ -130,6 +137,7 @@ pub fn discover(
         presets: file.presets.clone(),
         limits: file.limits.clone(),
         configured: current::configured_texts(&replies.options),
+        memory_risks: BTreeMap::new(),
     };
     found
         .presets
@@ -154,7 +162,9 @@ pub fn discover(
             }
         });
         match examined {
-            Some((entry, source)) => {
+            Some((entry, source, said)) => {
+                let said = said.map(|said| (name.to_owned(), said));
+                found.memory_risks.extend(said);
                 found.sources.insert(name.into(), source);
                 found.entries.push(entry);
             }
@@ -164,27 +174,41 @@ pub fn discover(
     found
 }
 
-/// The knob with its current value as default, or why it cannot be tuned.
+/// The knob with its current value as default and what is to be said of its memory, or why it cannot be
+/// tuned.
 fn examine(
     entry: &KnobEntry,
     version: Option<Version>,
     replies: &ServerReplies,
     surroundings: &Surroundings<'_>,
-) -> Result<(KnobEntry, Source), String> {
+) -> Result<(KnobEntry, Source, Option<String>), String> {
     if !entry.versions.include(version) {
         let version = version.map_or_else(String::new, |version| version.to_string());
         return Err(format!("it is for {}; this is {version}", entry.versions));
     }
     locked(entry, surroundings)?;
     let mut entry = entry.clone();
+    let of_host = memory_mib(&replies.host).or(surroundings.memory_mib);
+    let of_groups = surroundings.seen.and_then(|seen| seen.limit_mib);
+    let bounds = Bounds {
+        memory_mib: of_host.into_iter().chain(of_groups).min(),
+        seen: surroundings.seen,
+        is_users: !entry.percent_of_memory,
+        status: &replies.status,
+    };
     if entry.percent_of_memory {
-        let memory = memory_mib(&replies.host).or(surroundings.memory_mib);
+        let memory = bounds.memory_mib;
         let memory = memory.ok_or("the memory of the server's host is not known")?;
         fit::scale_to_memory(&mut entry, memory)?;
     }
     let (value, source) = current::current(&mut entry, replies, surroundings)?;
+    let is_guess = source == Source::Documented && !bounds.is_users;
+    if is_guess && bounds.seen.is_none() {
+        return Err("neither its size nor the server's memory groups can be seen from here".into());
+    }
+    let said = bounds.apply(&mut entry, &value);
     fit::set_default(&mut entry.knob, value)?;
-    Ok((entry, source))
+    Ok((entry, source, said))
 }
 
 /// Refuses what the user has not unlocked.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use mongodb::bson::{Bson, doc};
 use seekscope_run::tune::{KnobValue, KnobValues};
 use seekscope_settings::{
-    Catalogue, ChooseError, Discovered, KnobFile, ServerProgram, ServerReplies, Source,
-    Surroundings, Unlocked, discover,
+    Catalogue, ChooseError, Discovered, KnobFile, ServerMemory, ServerProgram, ServerReplies,
+    Source, Surroundings, Unlocked, discover,
 };
 
 use crate::recorded::{recorded, replies};
@@ -379,7 +379,11 @@ fn limits_count_what_is_not_tuned() {
     let text = "[[limit]]\nname = \"memory\"\nweights = { index_build_memory = 1.0, cache_size = 1.0 }\nat_most = 1000\n";
     let mut file = Catalogue::of(ServerProgram::Mongod).unwrap();
     file.merge(KnobFile::parse(text).unwrap());
-    let found = discover(&file, &replies("4.2"), &Surroundings::default());
+    let surroundings = Surroundings {
+        seen: Some(ServerMemory::default()),
+        ..Surroundings::default()
+    };
+    let found = discover(&file, &replies("4.2"), &surroundings);
     // 500 of the 1000 are what index builds may use; it is not tuned here.
     let chosen = found.choose(&["cache_size".into()]).unwrap();
     let with = |mib: i64| {
@@ -388,6 +392,95 @@ fn limits_count_what_is_not_tuned() {
             .complete(&crate::support::configuration(&[("cache_size", mib)]))
     };
     assert!(with(500).is_ok() && with(501).is_err());
+}
+
+/// A server with a cache of 256 MiB, of which 200 are taken, on a host with 24,104 MiB.
+fn bounded(file: &KnobFile, seen: Option<ServerMemory>) -> (String, String) {
+    let mut replies = replies("4.2");
+    replies.host = doc! { "system": { "memSizeMB": 24_104, "memLimitMB": 24_104 } };
+    let cache = doc! {
+        "maximum bytes configured": 256_i64 << 20,
+        "bytes currently in the cache": 200_i64 << 20,
+    };
+    replies.status = doc! { "wiredTiger": { "cache": cache } };
+    let surroundings = Surroundings {
+        seen,
+        ..Surroundings::default()
+    };
+    let found = discover(file, &replies, &surroundings);
+    assert_eq!(current(&found, "cache_size").0, &KnobValue::Integer(256));
+    let chosen = found.choose(&["cache_size".into()]).unwrap();
+    let said = found.memory_risks.get("cache_size").cloned();
+    (chosen.entries[0].range_in_words(), said.unwrap_or_default())
+}
+
+#[test]
+fn a_cache_fits_into_the_servers_memory_groups() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let group = |limit_mib, resident_mib| {
+        let seen = ServerMemory {
+            limit_mib,
+            resident_mib: Some(resident_mib),
+        };
+        bounded(&file, Some(seen))
+    };
+    // Without a limit it is the share of the host's memory.
+    let (range, said) = group(None, 280);
+    assert_eq!(
+        (range.as_str(), said.as_str()),
+        ("256 to 18078, logarithmic", "")
+    );
+    // The least is left beside the cache, or what is resident beyond it.
+    let (range, said) = group(Some(619), 280);
+    assert_eq!(range, "61 to 363, logarithmic");
+    assert!(
+        said.contains("619 MiB") && said.contains("256 MiB are left"),
+        "{said}"
+    );
+    let (range, said) = group(Some(2000), 1200);
+    assert_eq!(range, "200 to 1000, logarithmic");
+    assert!(said.contains("1000 MiB are left"), "{said}");
+    // What it is set to works; it is not raised.
+    let (range, said) = group(Some(300), 280);
+    assert_eq!(
+        (range.as_str(), said.as_str()),
+        ("30 to 256, logarithmic", "")
+    );
+    // A limit beyond the host's memory is none.
+    assert_eq!(group(Some(99_999), 280).0, "256 to 18078, logarithmic");
+}
+
+#[test]
+fn where_memory_groups_cannot_be_seen_a_cache_is_raised_by_a_knob_file_alone() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let (range, said) = bounded(&file, None);
+    assert_eq!(range, "64 to 256, logarithmic");
+    assert!(
+        said.contains("cannot be seen") && said.contains("not raised above 256 MiB"),
+        "{said}"
+    );
+    let text = "[[knob]]\nname = \"cache_size\"\ntype = \"integer\"\nlow = 100\nhigh = 2000\ndefault = 256\n\
+                set = { engine = \"cache_size\", suffix = \"MB\" }\n";
+    let own = KnobFile::parse(text).unwrap();
+    let (range, said) = bounded(&own, None);
+    assert_eq!(range, "100 to 2000");
+    assert!(said.contains("nothing but its range bounds it"), "{said}");
+    // A group that can be seen bounds what a file says, too.
+    let seen = ServerMemory {
+        limit_mib: Some(619),
+        resident_mib: None,
+    };
+    assert_eq!(bounded(&own, Some(seen)).0, "100 to 363");
+}
+
+#[test]
+fn tickets_begin_where_a_server_takes_them() {
+    let found = found("4.2", ALL);
+    for name in ["read_tickets", "write_tickets"] {
+        let chosen = found.choose(&[name.into()]).unwrap();
+        let words = chosen.entries[0].range_in_words();
+        assert_eq!(words, "5 to 512, logarithmic", "{name}");
+    }
 }
 
 #[test]
