@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use seekscope_report::tune::{html, summary, terminal};
-use seekscope_run::tune::TuneExports;
+use seekscope_run::tune::{TuneExports, TuneRecord};
 use seekscope_run::{RunDirectory, RunDocument, RunError};
 
 use crate::args::{OutputArgs, TuneForm, TuneShowArgs};
@@ -38,10 +38,15 @@ pub fn show_run(args: &TuneShowArgs) -> Result<()> {
     if record.trials.is_empty() {
         record.trials = directory.read_trials()?;
     }
-    if let Some(form) = args.form {
-        return output::print(&in_form(&record.exports, form));
-    }
     let progress = Progress::new(args.output.quiet);
+    if let Some(form) = args.form {
+        let text = in_form(&record.exports, form);
+        if text.is_empty() {
+            // Not on stdout, which may become somebody's configuration file.
+            progress.say(why_nothing(record));
+        }
+        return output::print(&text);
+    }
     show(
         &mut Session::reopen(directory, document),
         &args.output,
@@ -81,6 +86,16 @@ fn print(document: &RunDocument, run: &Path, args: &OutputArgs, progress: Progre
         return output::print_json(&document);
     }
     output::print(&terminal(document, progress.width()))
+}
+
+/// Why there is no text to be copied.
+fn why_nothing(record: &TuneRecord) -> &'static str {
+    match record.recommended.is_empty() {
+        true => "No gain was proven, so there is nothing to change and nothing to take back.",
+        false => {
+            "The recommended change has no such form: without --as it is shown in those that it has."
+        }
+    }
 }
 
 fn in_form(exports: &TuneExports, form: TuneForm) -> String {

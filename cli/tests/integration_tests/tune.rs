@@ -136,6 +136,12 @@ fn no_gain_is_found_where_there_is_none() {
         assert_ne!(summary["verdict"], "better", "{summary:#}");
         assert_eq!(summary["recommended"], serde_json::json!({}), "{summary:#}");
     }
+    for form in ["mongod-conf", "set-parameter", "shell", "undo"] {
+        let show = ["tune", "show", "one", "--as", form];
+        let output = bench.seekscope(&show).output().unwrap();
+        assert!(output.status.success() && output.stdout.is_empty());
+        assert!(stderr(&output).contains("No gain was proven"), "{form}");
+    }
     let apply = ["tune", "apply", "one", "mongodb://127.0.0.1:1/", "--yes"];
     let output = bench.seekscope(&apply).output().unwrap();
     assert_fails(&output, 2, &["recommends no change"]);
