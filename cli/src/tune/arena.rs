@@ -106,6 +106,16 @@ impl Arena<'_> {
         }
     }
 
+    /// Takes the setting back at once, ahead of whatever is run next. A private server needs nothing: its
+    /// next run is of another process.
+    pub async fn withdraw(&mut self, stage: &Stage) -> Result<()> {
+        match &mut self.place {
+            Place::Local(_) | Place::Nowhere(None) => Ok(()),
+            Place::Server(server) => server.withdraw(stage).await,
+            Place::Nowhere(Some(applier)) => server_arena::withdraw(stage, applier).await.map(drop),
+        }
+    }
+
     /// The server, where there is one and it runs.
     pub fn target(&self) -> Option<&Target> {
         self.place.target()

@@ -13,6 +13,7 @@ use seekscope_tune::early_stop::{CHECKPOINTS, EarlyStop};
 use seekscope_tune::optimiser::Outcome;
 
 use super::command_load::{self, Ran};
+use super::memory_watch::MemoryWatch;
 use super::metric::{Figures, Metric};
 use crate::bench::{Pace, Repeatable, Stage, StepDone, Stretch, Target, Watch};
 use crate::exit::{Interrupted, message_of};
@@ -45,6 +46,10 @@ pub enum Ended {
     Failed {
         reason: String,
     },
+    /// It was ended because the server's memory was about to be exhausted.
+    NearlyFull {
+        reason: String,
+    },
 }
 
 /// What is asked of a run.
@@ -57,6 +62,8 @@ pub struct Asked<'a> {
     pub environment: BTreeMap<String, String>,
     /// May it end early? What is expected of the best setting, and what earlier runs taught.
     pub against: Option<(f64, &'a EarlyStop)>,
+    /// Of the server, whose memory the run must not exhaust.
+    pub memory: &'a MemoryWatch,
     /// Figures that a command has to print: the metric's and those of constraints.
     pub wanted: Vec<&'a str>,
 }
@@ -73,7 +80,13 @@ impl Load {
         match (self, target) {
             (Self::Command { command, limit }, _) => {
                 let ran = command_load::run(command, &asked.environment, &asked.wanted, *limit);
-                match stage.interruption.or(ran).await? {
+                let ran = tokio::select! {
+                    ran = stage.interruption.or(ran) => ran?,
+                    reason = asked.memory.until_nearly_full() => {
+                        return Ok(Ended::NearlyFull { reason });
+                    }
+                };
+                match ran {
                     Ran::Failed(why) => Ok(Ended::Failed {
                         reason: format!("the command: {why}"),
                     }),
@@ -118,23 +131,24 @@ async fn run_workload(
         metric: asked.metric,
         duration: workload.duration(),
         against: asked.against,
+        memory: asked.memory,
     };
     let first = stage.measurement().steps.len();
-    let (done, early) = {
+    let (done, cut_short) = {
         let run = workload.run(stage, target, stretch);
         tokio::pin!(run);
         tokio::select! {
             biased;
             done = &mut run => (done, None),
-            early = looking.until_hopeless() => {
+            cut_short = looking.until_cut_short() => {
                 watch.stop.store(true, Ordering::Relaxed);
-                (run.await, Some(early))
+                (run.await, Some(cut_short))
             }
         }
     };
-    if let Some((value, at_share)) = early {
+    if let Some(cut_short) = cut_short {
         stage.interruption.check()?;
-        return Ok(Ended::Early { value, at_share });
+        return Ok(cut_short);
     }
     match done {
         Ok(done) => Ok(figures_of(stage, target, first, &done, &looking)),
@@ -154,9 +168,18 @@ struct Looking<'a> {
     metric: &'a Metric,
     duration: Option<Duration>,
     against: Option<(f64, &'a EarlyStop)>,
+    memory: &'a MemoryWatch,
 }
 
 impl Looking<'_> {
+    /// Why the run is ended before its time.
+    async fn until_cut_short(&self) -> Ended {
+        tokio::select! {
+            (value, at_share) = self.until_hopeless() => Ended::Early { value, at_share },
+            reason = self.memory.until_nearly_full() => Ended::NearlyFull { reason },
+        }
+    }
+
     /// The extrapolated value and the share of the window that was run, once a run cannot win.
     async fn until_hopeless(&self) -> (f64, f64) {
         let mut next = 0;

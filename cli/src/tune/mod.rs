@@ -12,6 +12,7 @@ mod init;
 mod knobs;
 mod local_arena;
 mod measurement;
+mod memory_watch;
 mod metric;
 mod record;
 mod restore;

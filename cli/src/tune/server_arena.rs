@@ -124,6 +124,16 @@ impl ServerArena {
         Ok(Ok(()))
     }
 
+    /// Sets everything to what it was at the start, within the session.
+    pub async fn withdraw(&mut self, stage: &Stage) -> Result<()> {
+        if let Some(applier) = &mut self.applier
+            && withdraw(stage, applier).await?
+        {
+            self.target.refresh().await?;
+        }
+        Ok(())
+    }
+
     /// Puts everything back: whether all of it is as it was; `None` if nothing had been changed.
     pub async fn put_back(mut self, progress: Progress) -> Result<Option<bool>> {
         let restored = match &mut self.applier {
@@ -161,6 +171,18 @@ pub async fn set(stage: &Stage, applier: &mut Applier, values: &Configuration) -
             restarted: matches!(error, ApplyError::DidNotComeBack { .. }),
             fit: Err(Unfit(error.to_string())),
         }),
+    }
+}
+
+/// Sets everything to what it was at the start: whether the server is another process now.
+pub async fn withdraw(stage: &Stage, applier: &mut Applier) -> Result<bool> {
+    // A knob without a value is what it was.
+    let set = set(stage, applier, &Configuration::default()).await?;
+    match set.fit {
+        Ok(()) => Ok(set.restarted),
+        Err(Unfit(why)) => Err(anyhow::anyhow!(
+            "the setting could not be taken back: {why}"
+        )),
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::Result;
 use seekscope_run::TrialJournal;
 use seekscope_run::tune::{TrialStatus, TuneLedger, TuneTrial};
-use seekscope_server::redact_text;
+use seekscope_server::{ProcFs, redact_text};
 use seekscope_tune::session::{Next, Request, Session};
 
 use super::arena::{Arena, Unfit};
 use super::measurement::{Asked, Ended, Load};
+use super::memory_watch::MemoryWatch;
 use super::metric::{Constraint, Metric};
 use super::telling::Telling;
 use crate::bench::Stage;
@@ -98,6 +99,9 @@ impl Tuner<'_> {
         let ended = self.measure(stage, request, number).await?;
         trial.measure_s = begun.elapsed().as_secs_f64();
         self.ledger.measure_s += trial.measure_s;
+        if matches!(ended, Ended::NearlyFull { .. }) {
+            self.arena.withdraw(stage).await?;
+        }
         self.judge(ended, &mut trial);
         Ok(trial)
     }
@@ -109,12 +113,15 @@ impl Tuner<'_> {
         number: usize,
     ) -> Result<Ended> {
         let figures = std::iter::once(self.metric.figure.as_str());
+        let pid = self.arena.target().and_then(|target| target.facts.pid);
+        let memory = MemoryWatch::of(&ProcFs::host(), pid);
         let asked = Asked {
             name: format!("trial {number}"),
             seed: request.seed,
             metric: &self.metric,
             environment: self.arena.environment(&request.values, request.seed),
             against: request.best.map(|best| (best, self.session.early_stop())),
+            memory: &memory,
             wanted: figures
                 .chain(self.constraints.iter().map(|c| c.figure.as_str()))
                 .collect(),
@@ -125,7 +132,7 @@ impl Tuner<'_> {
     /// What a run's end means for the trial.
     fn judge(&self, ended: Ended, trial: &mut TuneTrial) {
         match ended {
-            Ended::Failed { reason } => trial.reason = reason,
+            Ended::Failed { reason } | Ended::NearlyFull { reason } => trial.reason = reason,
             Ended::Early { value, at_share } => {
                 trial.status = TrialStatus::EndedEarly;
                 trial.value = Some(value);

@@ -58,5 +58,6 @@ mod trace_report;
 mod tune;
 mod tune_accidents;
 mod tune_commands;
+mod tune_memory;
 mod tune_restarts;
 mod tune_servers;

@@ -1,0 +1,152 @@
+//! No trial may get the server killed: the memory that its groups hold is watched while it is under load.
+
+use std::time::Duration;
+
+use seekscope_run::units::format_bytes;
+use seekscope_server::{GroupMemory, ProcFs};
+
+/// Short beside the time in which a server fills what is left.
+const LOOK: Duration = Duration::from_millis(50);
+/// What is left of a limit when a run is ended: a sixteenth, and of a very large limit this.
+const LEFT_SHARE: u64 = 16;
+const LEFT_BYTES_MAX: u64 = 1 << 30;
+
+/// See the module.
+#[derive(Debug)]
+pub struct MemoryWatch {
+    watched: Vec<Watched>,
+}
+
+/// A memory group with a limit.
+#[derive(Debug)]
+struct Watched {
+    group: GroupMemory,
+    limit_bytes: u64,
+    /// What it may hold before the run is ended.
+    full_bytes: u64,
+}
+
+impl MemoryWatch {
+    /// Of all groups of the server's process that have a limit; of none where they cannot be seen.
+    pub fn of(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
+        let groups = pid.and_then(|pid| GroupMemory::all_of(proc_fs, pid));
+        let groups = groups.unwrap_or_default().into_iter();
+        Self {
+            watched: groups.filter_map(Watched::of).collect(),
+        }
+    }
+
+    /// Ends when one of them is nearly full, with the reason; never where nothing is watched.
+    pub async fn until_nearly_full(&self) -> String {
+        loop {
+            tokio::time::sleep(LOOK).await;
+            if let Some(reason) = self.nearly_full() {
+                return reason;
+            }
+        }
+    }
+
+    fn nearly_full(&self) -> Option<String> {
+        self.watched.iter().find_map(Watched::nearly_full)
+    }
+}
+
+impl Watched {
+    fn of(group: GroupMemory) -> Option<Self> {
+        let limit_bytes = group.limit_bytes()?;
+        let held_bytes = group.held_bytes()?.min(limit_bytes);
+        let left_bytes = (limit_bytes / LEFT_SHARE).min(LEFT_BYTES_MAX);
+        // A group that is nearly full when the run begins may take half of what is left.
+        let half_bytes = held_bytes + (limit_bytes - held_bytes) / 2;
+        Some(Self {
+            full_bytes: half_bytes.max(limit_bytes - left_bytes),
+            group,
+            limit_bytes,
+        })
+    }
+
+    fn nearly_full(&self) -> Option<String> {
+        let held_bytes = self.group.held_bytes()?;
+        (held_bytes > self.full_bytes).then(|| {
+            format!(
+                "ended before the server's memory group was full, in which it would have been killed: {} of \
+                 the {} that {} allows were taken, caches of files not counted",
+                format_bytes(held_bytes),
+                format_bytes(self.limit_bytes),
+                self.group.folder().display()
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A group of version 2 that allows 640 MiB, with `/proc` beside it.
+    fn host(root: &Path) -> ProcFs {
+        let top = root.join("groups");
+        let write = |path: &str, text: &str| {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let mount = format!("32 23 0:29 / {} rw - cgroup2 cgroup2 rw\n", top.display());
+        write("self/mountinfo", &mount);
+        write("7/cgroup", "0::/pod/db\n");
+        write("groups/pod/memory.max", &(640 * MIB).to_string());
+        write("groups/pod/db/memory.max", "max\n");
+        let stat = format!("anon 1\ninactive_file {}\nactive_file 0\n", 400 * MIB);
+        write("groups/pod/memory.stat", &stat);
+        hold(root, 100);
+        ProcFs::at(root)
+    }
+
+    /// Beside 400 MiB of caches.
+    fn hold(root: &Path, mib: u64) {
+        let usage = (400 + mib) * MIB;
+        fs::write(root.join("groups/pod/memory.current"), usage.to_string()).unwrap();
+    }
+
+    #[test]
+    fn a_run_is_ended_before_an_enclosing_group_is_full() {
+        let root = tempfile::tempdir().unwrap();
+        let watch = MemoryWatch::of(&host(root.path()), Some(7));
+        hold(root.path(), 600);
+        assert_eq!(watch.nearly_full(), None);
+        hold(root.path(), 601);
+        let reason = watch.nearly_full().unwrap();
+        assert!(
+            reason.contains("601")
+                && reason.contains("640")
+                && reason.contains("groups/pod allows"),
+            "{reason}"
+        );
+    }
+
+    #[test]
+    fn a_group_that_is_nearly_full_at_the_beginning_may_take_half_of_what_is_left() {
+        let root = tempfile::tempdir().unwrap();
+        let proc_fs = host(root.path());
+        hold(root.path(), 620);
+        let watch = MemoryWatch::of(&proc_fs, Some(7));
+        hold(root.path(), 630);
+        assert_eq!(watch.nearly_full(), None);
+        hold(root.path(), 631);
+        assert!(watch.nearly_full().is_some());
+    }
+
+    #[test]
+    fn nothing_is_watched_where_groups_cannot_be_seen() {
+        let root = tempfile::tempdir().unwrap();
+        let proc_fs = host(root.path());
+        for pid in [None, Some(8)] {
+            assert!(MemoryWatch::of(&proc_fs, pid).watched.is_empty());
+        }
+    }
+}
