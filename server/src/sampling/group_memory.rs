@@ -1,5 +1,5 @@
-//! Memory of the control group whose limit counts: of the server's own group and all above it, the one with
-//! the tightest limit. What it holds, and what it had to give up and read again.
+//! Memory of control groups: what a group may hold, what it holds, and what it had to give up and read again.
+//! Of the server's own group and all above it the one with the tightest limit is the one that counts.
 //!
 //! A group full of page cache is nothing unusual: the kernel gives cache up only when something else needs
 //! the room. Refaults are the sign that it was needed: pages of files that are read again although they had
@@ -46,7 +46,7 @@ const V1: Files = Files {
     refaults: ["total_workingset_refault_file", "total_workingset_refault"],
 };
 
-/// See the module.
+/// The memory of one control group.
 #[derive(Debug)]
 pub struct GroupMemory {
     folder: PathBuf,
@@ -55,7 +55,7 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// Of the own group's folder and the top of its hierarchy, in either version of the interface. The one
+    /// The group that counts, by the own group's folder and the top of its hierarchy, in either version of the interface. The one
     /// that tells the usage has the controller.
     pub(super) fn find(
         unified: Option<&(PathBuf, &Path)>,
