@@ -16,8 +16,9 @@ use crate::tune::{count, trials, wait_for_trials};
 
 /// A server, and a file that a script of the user sets: best at 16, and 2 at the start.
 pub struct Scripted {
-    pub bench: Bench,
+    // Ends before its folder goes: WiredTiger panics over files that vanish.
     pub server: ForeignServer,
+    pub bench: Bench,
 }
 
 pub const ORIGINAL: &str = "2\n";
@@ -54,7 +55,7 @@ awk -v t="$(cat {value})" -v s="$SEEKSCOPE_SEED" 'BEGIN {{
         );
         std::fs::write(bench.path("load.sh"), script).unwrap();
         let server = ForeignServer::start(&bench.path("data"), "64M");
-        Self { bench, server }
+        Self { server, bench }
     }
 
     pub fn session(&self, out: &str, more: &[&str]) -> std::process::Command {
