@@ -120,6 +120,25 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
     assert_eq!(opinion(&recording).model.l0_ns, 1e6);
 }
 
+/// As those of a mongod whose pages hold what does not compress.
+#[test]
+fn reads_of_large_leaf_pages_show_the_disk_too() {
+    let mut recording = Recording::new();
+    typical(&mut recording);
+    counted(&mut recording, 150.0, 1.0);
+    recording.values("diskstats", "read_bytes", |s| s * 150.0 * 118.0 * 1024.0);
+    let found = opinion(&recording).model;
+    assert!(
+        found
+            .disk
+            .starts_with("the data's disk as seen in this run (1.00 ms per read of 118 KiB"),
+        "{}",
+        found.disk
+    );
+    let read_ns = found.l0_ns + found.ns_per_byte * 118.0 * 1024.0;
+    assert!((read_ns / 1e6 - 1.0).abs() < 0.01, "{read_ns}");
+}
+
 /// From inside of a container the host's limits are not to be seen.
 #[test]
 fn a_limit_that_nobody_names() {
