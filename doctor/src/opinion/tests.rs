@@ -27,12 +27,12 @@ fn typical(recording: &mut Recording) {
     });
 }
 
-/// So many reads of 4 KiB per second take so long in the disk, ms.
-fn counted(recording: &mut Recording, reads_per_s: f64, each_ms: f64) {
+/// So many reads per second of so many KiB take so long in the disk, ms.
+fn counted(recording: &mut Recording, reads_per_s: f64, kib: f64, each_ms: f64) {
     for (name, per_s) in [
         ("reads", reads_per_s),
         ("writes", 0.0),
-        ("read_bytes", reads_per_s * 4096.0),
+        ("read_bytes", reads_per_s * kib * 1024.0),
         ("write_bytes", 0.0),
         ("read_ms", reads_per_s * each_ms),
         ("queue_ms", reads_per_s * each_ms),
@@ -95,7 +95,7 @@ fn of_a_measured_rate_and_a_limit_the_lower_holds() {
 fn what_the_disk_showed_takes_the_place_of_guesses() {
     let mut recording = Recording::new();
     typical(&mut recording);
-    counted(&mut recording, 5000.0, 0.15);
+    counted(&mut recording, 5000.0, 4.0, 0.15);
     let found = opinion(&recording);
     let expected_ns = 0.15e6 - 8.0 * 4096.0; // 8 ns a byte are believable here
     assert!((found.model.l0_ns / expected_ns - 1.0).abs() < 0.01);
@@ -109,7 +109,7 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
     );
     let mut quick = Recording::new();
     typical(&mut quick);
-    counted(&mut quick, 5000.0, 0.01);
+    counted(&mut quick, 5000.0, 4.0, 0.01);
     let quick = opinion(&quick).model;
     assert!(
         (quick.l0_ns - 5e3).abs() < 1.0 && quick.ns_per_byte < 1.3,
@@ -125,8 +125,7 @@ fn what_the_disk_showed_takes_the_place_of_guesses() {
 fn reads_of_large_leaf_pages_show_the_disk_too() {
     let mut recording = Recording::new();
     typical(&mut recording);
-    counted(&mut recording, 150.0, 1.0);
-    recording.values("diskstats", "read_bytes", |s| s * 150.0 * 118.0 * 1024.0);
+    counted(&mut recording, 150.0, 118.0, 1.0);
     let found = opinion(&recording).model;
     assert!(
         found
@@ -144,7 +143,7 @@ fn reads_of_large_leaf_pages_show_the_disk_too() {
 fn a_limit_that_nobody_names() {
     let mut recording = Recording::new();
     typical(&mut recording);
-    counted(&mut recording, 150.0, 0.15);
+    counted(&mut recording, 150.0, 4.0, 0.15);
     let file_id = recording.file("a.wt", FileRole::Collection, Some("shop.orders"));
     let tids: Vec<u32> = (0..8)
         .map(|i| recording.thread(&format!("conn{i}")))
@@ -175,7 +174,7 @@ fn a_limit_that_nobody_names() {
 fn answers_and_findings_agree() {
     let mut recording = Recording::new();
     typical(&mut recording);
-    counted(&mut recording, 149.0, 0.15);
+    counted(&mut recording, 149.0, 4.0, 0.15);
     limit(&mut recording, "read IOPS", 150);
     recording.examine(|evidence, answers| {
         let load = answers.device_load.as_ref().unwrap();
