@@ -10,8 +10,8 @@ use seekscope_pattern::{
 use seekscope_run::{
     BlockRequest, CacheState, CounterSample, DepthPoint, DeviceFacts, DeviceModel, Disk,
     DiskAbility, ExaminationRecord, FileRecord, FileRole, Finding, HostFacts, HostSettings,
-    IoEvent, IoFlags, IoOp, LatencySummary, LayoutFile, LayoutMeasurement, MemberRecord, PathState,
-    Phase, RunDocument, SyncPoint, TargetFacts, ThreadRecord, TraceFacts,
+    IoEvent, IoFlags, IoOp, LatencySummary, LayoutFile, LayoutMeasurement, MemberRecord,
+    OperationSeen, PathState, Phase, RunDocument, SyncPoint, TargetFacts, ThreadRecord, TraceFacts,
 };
 
 use seekscope_stats::SplitMix64;
@@ -224,6 +224,18 @@ impl Recording {
                 value: value(f64::from(second)),
             });
         }
+    }
+
+    /// All of shop.orders was being read in thirty looks at what is running.
+    pub(crate) fn scanning(&mut self) {
+        self.examined().operations.push(OperationSeen {
+            kind: "query".into(),
+            namespace: Some("shop.orders".into()),
+            plan: Some("COLLSCAN".into()),
+            looks: 30,
+            at_once: 1,
+            ..OperationSeen::default()
+        });
     }
 
     /// A counter of `serverStatus` that rises evenly.

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use seekscope_run::{FileRole, Gain, IoLimit, LayoutFile, OperationSeen, PredictedScan, ScanOrder};
+use seekscope_run::{FileRole, Gain, IoLimit, LayoutFile, PredictedScan, ScanOrder};
 
 use super::*;
 use crate::evidence::waiting::SYNC_US;
@@ -238,14 +238,7 @@ fn count(recording: &mut Recording, story: &Story, reads_per_s: f64) {
         recording.layout(aged());
     }
     if story.scanned {
-        recording.examined().operations.push(OperationSeen {
-            kind: "query".into(),
-            namespace: Some("shop.orders".into()),
-            plan: Some("COLLSCAN".into()),
-            looks: 30,
-            at_once: 1,
-            ..OperationSeen::default()
-        });
+        recording.scanning();
     }
 }
 

@@ -3,7 +3,7 @@
 //! Each is a made-up recording with all that such a condition shows: trace, disk counters, the server's
 //! own counters, layout. The real server in the same conditions is a benchmark's part.
 
-use seekscope_run::{FileRole, IoLimit, LayoutFile, OperationSeen, PredictedScan, ScanOrder};
+use seekscope_run::{FileRole, IoLimit, LayoutFile, PredictedScan, ScanOrder};
 
 use crate::testing::{Call, Recording, flash, shuffled};
 
@@ -158,14 +158,7 @@ fn a_collection_out_of_order_is_scanned() {
             limit(&mut recording);
         }
         recording.layout(walked(8.0, 2.5, 0.05));
-        recording.examined().operations.push(OperationSeen {
-            kind: "query".into(),
-            namespace: Some("shop.orders".into()),
-            plan: Some("COLLSCAN".into()),
-            looks: 30,
-            at_once: 1,
-            ..OperationSeen::default()
-        });
+        recording.scanning();
         assert_eq!(
             top(&recording),
             "layout.key-order-lost",

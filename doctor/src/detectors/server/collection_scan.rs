@@ -6,7 +6,7 @@
 
 use seekscope_pattern::ThreadRole;
 use seekscope_run::units::format_count;
-use seekscope_run::{Finding, OperationSeen};
+use seekscope_run::{CollectionFacts, Finding, OperationSeen};
 
 use super::Detector;
 use crate::namespaces::is_internal;
@@ -109,8 +109,16 @@ fn is_scan(operation: &OperationSeen) -> bool {
 
 /// Cursors that follow a capped collection are meant to read it in its own order.
 fn is_capped(evidence: &Evidence<'_>, operation: &OperationSeen) -> bool {
-    let mut collections = evidence.examined().into_iter().flat_map(|m| &m.collections);
-    collections.any(|c| c.capped && operation.namespace.as_ref() == Some(&c.namespace))
+    collection_of(evidence, operation).is_some_and(|collection| collection.capped)
+}
+
+/// What is known of the collection that it reads.
+fn collection_of<'a>(
+    evidence: &Evidence<'a>,
+    operation: &OperationSeen,
+) -> Option<&'a CollectionFacts> {
+    let mut collections = evidence.examined()?.collections.iter();
+    collections.find(|c| operation.namespace.as_ref() == Some(&c.namespace))
 }
 
 /// What the server counted, over all operations.
@@ -167,8 +175,7 @@ fn named(
         ),
         about_index(operation, kind),
     ];
-    let mut collections = evidence.examined().into_iter().flat_map(|m| &m.collections);
-    if let Some(collection) = collections.find(|c| c.namespace == namespace) {
+    if let Some(collection) = collection_of(evidence, operation) {
         sentences.push(format!(
             "The collection has {} documents (collStats).",
             format_count(collection.documents)
@@ -246,8 +253,7 @@ impl Reading {
     fn running(evidence: &Evidence<'_>, operation: &OperationSeen) -> Option<Self> {
         let member = evidence.examined()?;
         let namespace = &operation.namespace;
-        let mut collections = member.collections.iter();
-        let facts = collections.find(|c| Some(&c.namespace) == namespace.as_ref())?;
+        let facts = collection_of(evidence, operation)?;
         let counted_ns = facts
             .reading_ns?
             .saturating_add(facts.writing_ns.unwrap_or(0));
@@ -330,7 +336,7 @@ fn unnamed(evidence: &Evidence<'_>, examined: &Examined) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{CollectionFacts, FilterSeen};
+    use seekscope_run::FilterSeen;
 
     use super::*;
     use crate::testing::Recording;
@@ -387,8 +393,8 @@ mod tests {
         }
     }
 
-    /// With operations that read shop.orders, which readers waited for, and the server's counts per second.
-    fn waited_for(operations: Vec<OperationSeen>, examined: f64, results: f64) -> Finding {
+    /// With operations that read shop.orders, which readers waited for.
+    fn waiting(operations: Vec<OperationSeen>) -> Recording {
         let mut recording = Recording::new();
         recording.examined().operations = operations;
         recording.examined().collections = vec![CollectionFacts {
@@ -399,6 +405,12 @@ mod tests {
         let read = "wiredTiger.cache.application threads page read from disk to cache";
         recording.rising(&format!("{read} time (usecs)"), 1e5);
         recording.rising(&format!("{read} count"), 100.0);
+        recording
+    }
+
+    /// The same with the server's counts per second.
+    fn waited_for(operations: Vec<OperationSeen>, examined: f64, results: f64) -> Finding {
+        let mut recording = waiting(operations);
         recording.rising("metrics.queryExecutor.scannedObjects", examined);
         recording.rising("metrics.document.returned", results);
         recording.findings(&DETECTOR).remove(0)
@@ -445,17 +457,7 @@ mod tests {
 
     #[test]
     fn counters_are_not_called_a_trace() {
-        let mut recording = Recording::new();
-        recording.examined().operations = vec![scan(9, "COLLSCAN")];
-        recording.examined().collections = vec![CollectionFacts {
-            namespace: "shop.orders".into(),
-            read_into_cache_bytes: Some(1 << 20),
-            ..CollectionFacts::default()
-        }];
-        let read = "wiredTiger.cache.application threads page read from disk to cache";
-        recording.rising(&format!("{read} time (usecs)"), 1e5);
-        recording.rising(&format!("{read} count"), 100.0);
-        let found = recording.findings(&DETECTOR);
+        let found = waiting(vec![scan(9, "COLLSCAN")]).findings(&DETECTOR);
         let sentence = found[0].evidence.last().unwrap();
         assert!(sentence.contains("waited 6 min per hour"), "{sentence}");
         assert!(!sentence.contains("trace"), "{sentence}");
