@@ -1,7 +1,10 @@
-//! What a disk likes: how long a gap is cheaper to read than to skip, and how many reads at a time.
+//! What a disk likes: how long a gap is cheaper to read than to skip, how many reads at a time, and how long
+//! ones.
 //!
-//! From the device model of `seekscope disk` where there is one, else from a few dozen reads of leaves
-//! that the scan needs anyway.
+//! From the device model of `seekscope disk` where there is one, else from reading leaves that the scan needs
+//! anyway: a few dozen before it begins, which tell a slow disk ([`DiskCosts::measure`]), and on a quick one
+//! what is read while it begins ([`calibrate`]). Control groups grant a tenth of a second's worth of requests
+//! and bytes at once, so that what is shorter than that tells nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::DeviceModel;
 
 use crate::stretch_reader::StretchReader;
-use crate::sweep::{Joining, Next, Place, Stretch, Sweep};
+use crate::sweep::{Joining, Place, Stretch};
 
 /// Read calls of a stretch: longer ones hold up what the server reads meanwhile.
 const STRETCH_CALLS: u64 = 2;
@@ -30,14 +33,23 @@ const TRIAL_DEPTH: usize = 8;
 const SLOW_NS: f64 = 3e6;
 /// One that is served and one that waits: the server's own reads wait behind them.
 const SLOW_DEPTH: u32 = 2;
-const TRIAL_TIME: Duration = Duration::from_millis(250);
+/// … and for so long, at most: longer than a control group saves up for.
+const TRIAL_TIME: Duration = Duration::from_millis(200);
 /// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
 /// serve in slices of 100 ms.
 const TRIAL_BYTES: u64 = 4 << 20;
-const STREAM_TIME: Duration = Duration::from_millis(160);
+const STREAM_TIME: Duration = Duration::from_millis(130);
+/// What is read before that is what the disk had saved up.
+const CREDIT_TIME: Duration = Duration::from_millis(110);
 /// Gaps that are read through meanwhile.
 const STREAM_GAP_BYTES: u64 = 1 << 20;
 
+/// How long a read of the server may wait behind one of ours, where the disk serves one after the other:
+/// this bounds the bytes of one call and, with the time that calls take, the number of them in flight.
+const CALL_NS: f64 = 10e6;
+const WAITING_NS_MAX: f64 = 8e6;
+const WAITING_NS_MIN: f64 = 3e6;
+const CALL_BYTES_MIN: f64 = 131_072.0;
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskCosts {
@@ -81,6 +93,27 @@ impl DiskCosts {
         }
     }
 
+    /// Bytes of one read call, of which the disk takes `request_bytes` in one request: what it reads in
+    /// 10 ms, and at least 128 KiB.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "positive, and the cast saturates"
+    )]
+    pub fn call_bytes(&self, request_bytes: usize) -> usize {
+        let bytes = (self.bytes_per_s * CALL_NS / 1e9).max(CALL_BYTES_MIN);
+        (bytes as usize).min(request_bytes)
+    }
+
+    /// Calls of ours take so long, queueing included: where they wait long for one another, they become
+    /// fewer, down to two, else more, up to `depth_max`.
+    pub fn adapt_depth(&mut self, call_ns: f64, depth_max: u32) {
+        if call_ns > WAITING_NS_MAX && self.depth > SLOW_DEPTH {
+            self.depth = (self.depth / 2).max(SLOW_DEPTH);
+        } else if call_ns < WAITING_NS_MIN && self.depth < depth_max {
+            self.depth += 1;
+        }
+    }
+
     /// [`Self::joining`] where no scan runs yet.
     pub fn joining_alone(&self, request_bytes: u64) -> Joining {
         Joining {
@@ -89,9 +122,9 @@ impl DiskCosts {
         }
     }
 
-    /// From reading `leaves`, those the scan needs first, one after the other and then several at a
-    /// time, and what of them is ours now. What is in memory already costs and tells nothing.
-    /// `bytes_per_s` is a guess that [`measure_stream`] may replace.
+    /// From reading `leaves`, those the scan needs first, one after the other, and what of them is ours now.
+    /// What is in memory already costs and tells nothing. `bytes_per_s` is a guess, and so is the rest
+    /// where requests are not [`Self::are_slow`].
     ///
     /// # Errors
     /// Of the file.
@@ -99,35 +132,38 @@ impl DiskCosts {
         make_reader: &(dyn Fn() -> StretchReader + Sync),
         leaves: &[Place],
     ) -> io::Result<(Self, Vec<Place>)> {
-        let (single, rest) = leaves.split_at(TRIAL_READS.min(leaves.len()));
-        let alone = Trial::of(make_reader, single, 1)?;
-        if let Some(alone_ns) = alone.ns_per_read.filter(|&ns| ns >= SLOW_NS) {
-            let slow = Self {
+        let alone = Trial::of(make_reader, &leaves[..TRIAL_READS.min(leaves.len())], 1)?;
+        let costs = match alone.ns_per_read {
+            Some(alone_ns) => Self {
                 request_ns: alone_ns,
                 bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
-                depth: SLOW_DEPTH,
-            };
-            return Ok((slow, alone.ours));
+                depth: if alone_ns >= SLOW_NS {
+                    SLOW_DEPTH
+                } else {
+                    DEPTH
+                },
+            },
+            None => Self::unknown(),
+        };
+        Ok((costs, alone.ours))
+    }
+
+    /// With the bytes per second that were measured, if they were: what it takes to transfer a leaf is no
+    /// cost of its request.
+    #[must_use]
+    pub fn with_rate(self, bytes_per_s: Option<f64>, leaf_bytes: f64) -> Self {
+        let bytes_per_s = bytes_per_s.unwrap_or(self.bytes_per_s);
+        let transfer_ns = leaf_bytes * 1e9 / bytes_per_s.max(1.0);
+        Self {
+            request_ns: (self.request_ns - transfer_ns).max(self.request_ns / 50.0),
+            bytes_per_s,
+            ..self
         }
-        let together = Trial::of(
-            make_reader,
-            &rest[..TRIAL_READS.min(rest.len())],
-            TRIAL_DEPTH,
-        )?;
-        let mut ours = [alone.ours, together.ours].concat();
-        ours.sort_unstable();
-        let (Some(alone_ns), Some(together_ns)) = (alone.ns_per_read, together.ns_per_read) else {
-            return Ok((Self::unknown(), ours));
-        };
-        let gain = (alone_ns / together_ns.max(1.0)).ceil();
-        let costs = Self {
-            request_ns: alone_ns.min(together_ns),
-            bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
-            depth: (2..DEPTH_MAX)
-                .find(|d| f64::from(*d) >= gain)
-                .unwrap_or(DEPTH_MAX),
-        };
-        Ok((costs, ours))
+    }
+
+    /// More requests at a time would not be served faster.
+    pub fn are_slow(&self) -> bool {
+        self.request_ns >= SLOW_NS
     }
 
     /// Nothing was read from the disk, so it does not matter.
@@ -184,52 +220,62 @@ impl Trial {
     }
 }
 
-/// What [`measure_stream`] read.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct StreamTrial {
-    /// `None` where too little was read in long stretches.
-    pub bytes_per_s: Option<f64>,
-    pub stretches: u64,
-    pub leaves: u64,
-    pub bytes: u64,
-    pub bridged_bytes: u64,
-}
-
-/// Begins with what is to be read ahead, in long stretches, for a moment, and then for as long as
-/// `goes_on` says.
+/// Costs of a quick disk, `alone` being those of [`DiskCosts::measure`]: from reading `leaves` several at a
+/// time, and what of them is ours now. `bytes_per_s` stays a guess.
 ///
 /// # Errors
 /// Of the file.
+pub fn calibrate(
+    make_reader: &(dyn Fn() -> StretchReader + Sync),
+    leaves: &[Place],
+    alone: DiskCosts,
+) -> io::Result<(DiskCosts, Vec<Place>)> {
+    let together = Trial::of(make_reader, leaves, TRIAL_DEPTH)?;
+    let Some(together_ns) = together.ns_per_read else {
+        return Ok((alone, together.ours));
+    };
+    let gain = (alone.request_ns / together_ns.max(1.0)).ceil();
+    let costs = DiskCosts {
+        // Where several are served no faster, it is the many that showed a limit.
+        request_ns: together_ns,
+        depth: (SLOW_DEPTH..DEPTH_MAX)
+            .find(|d| f64::from(*d) >= gain)
+            .unwrap_or(DEPTH_MAX),
+        ..alone
+    };
+    Ok((costs, together.ours))
+}
+
+/// Bytes per second of what `read_next` reads, in long stretches, for a moment; `None`
+/// where that was too little, or too scattered. It returns how much it has read, and nothing at the end.
 pub fn measure_stream(
-    sweep: &mut Sweep,
-    reader: &mut StretchReader,
     request_bytes: u64,
-    goes_on: &dyn Fn() -> bool,
-) -> io::Result<StreamTrial> {
+    read_next: &mut dyn FnMut(Joining) -> Option<u64>,
+) -> Option<f64> {
     let joining = Joining {
         gap_bytes: STREAM_GAP_BYTES,
         stretch_bytes: request_bytes * STRETCH_CALLS,
     };
     let started = Instant::now();
-    let mut trial = StreamTrial::default();
-    while started.elapsed() < STREAM_TIME || goes_on() {
-        let Next::Read(stretch) = sweep.next(joining) else {
+    let (mut bytes, mut stretches) = (0, 0);
+    // When what had been saved up was spent, and what had been read by then.
+    let mut at_limit: Option<(Instant, u64)> = None;
+    while at_limit.is_none_or(|(since, _)| since.elapsed() < STREAM_TIME) {
+        let Some(read) = read_next(joining) else {
             break;
         };
-        let read = reader.read(&stretch);
-        let read = read.inspect_err(|_| sweep.failed(&stretch))?;
-        sweep.done(&stretch, &read.ours);
-        if read.bytes > 0 {
-            trial.stretches += 1;
-            trial.leaves += stretch.leaves.len() as u64;
-            trial.bytes += read.bytes;
-            trial.bridged_bytes += read.bridged_bytes;
+        bytes += read;
+        stretches += u64::from(read > 0);
+        if started.elapsed() >= CREDIT_TIME {
+            at_limit.get_or_insert((Instant::now(), bytes));
         }
     }
-    let elapsed_s = started.elapsed().as_secs_f64();
-    let long = trial.bytes >= TRIAL_BYTES && trial.bytes >= trial.stretches * request_bytes / 2;
-    trial.bytes_per_s = long.then(|| trial.bytes as f64 / elapsed_s.max(1e-9));
-    Ok(trial)
+    let (since, before) = at_limit.unwrap_or((started, 0));
+    let elapsed_s = since.elapsed().as_secs_f64();
+    let read = bytes - before;
+    let enough = read >= TRIAL_BYTES || elapsed_s >= STREAM_TIME.as_secs_f64() && read > 0;
+    let are_long = bytes >= stretches * request_bytes / 2;
+    (enough && are_long).then(|| read as f64 / elapsed_s.max(1e-9))
 }
 
 /// Bytes per second of one long read where no leaf was tried; all of it is given back. For a file in
@@ -295,6 +341,38 @@ mod tests {
             "a file that became shorter"
         );
         assert_eq!(longest_gap(&[], 60 << 20), None);
+    }
+
+    #[test]
+    fn the_transfer_is_no_part_of_a_request() {
+        // A leaf of 28 KB a time at 20 MB/s, and hardly anything else.
+        let costs = DiskCosts {
+            request_ns: 1.45e6,
+            bytes_per_s: 90e6,
+            depth: 4,
+        };
+        let known = costs.with_rate(Some(20e6), 28_000.0);
+        assert!((known.request_ns - 5e4).abs() < 1.0 && known.bytes_per_s == 20e6);
+        assert_eq!(known.joining(1 << 20).gap_bytes, 1000);
+        let quick = costs.with_rate(Some(10e6), 28_000.0);
+        assert!(quick.request_ns > 0.0);
+    }
+
+    #[test]
+    fn calls_are_short_and_few_where_they_wait() {
+        let mut costs = DiskCosts {
+            request_ns: 1e5,
+            bytes_per_s: 20e6,
+            depth: 8,
+        };
+        assert_eq!(costs.call_bytes(1 << 20), 200_000);
+        assert_eq!(costs.call_bytes(4096), 4096);
+        let mut depths = Vec::new();
+        for call_ms in [50.0, 50.0, 50.0, 5.0, 0.5] {
+            costs.adapt_depth(call_ms * 1e6, 8);
+            depths.push(costs.depth);
+        }
+        assert_eq!(depths, [4, 2, 2, 2, 3]);
     }
 
     #[test]

@@ -6,8 +6,8 @@
 //! is, too.
 //!
 //! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to read,
-//! [`gain`] what it was good for. I/O: [`stretch_reader`] reads and gives back, [`server_reads`] watches
-//! the server, [`costs`], [`request_size`] and [`memory`] look
+//! [`gain`] what it was good for, and whether it was. I/O: [`stretch_reader`] reads and gives back,
+//! [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] look
 //! at disk and host, [`pace`] follows the scan. [`preparation`]
 //! looks at everything before the scan begins, [`run`](mod@run) puts it together.
 
@@ -28,4 +28,4 @@ mod tree_watch;
 
 pub use error::PrefetchError;
 pub use preparation::{Prefetch, Request};
-pub use run::{Control, Status};
+pub use run::{Control, Finished, Status};

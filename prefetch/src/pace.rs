@@ -44,6 +44,14 @@ pub struct Seen {
 }
 
 impl Pace {
+    /// By the server's reads, from now on.
+    pub fn traced(reads: ServerReads) -> Self {
+        Self::Traced {
+            reads: Box::new(reads),
+            position: ScanPosition::default(),
+        }
+    }
+
     /// By the counters of a process; `None` where they may not be read.
     pub fn counted(pid: u32) -> Option<Self> {
         let counters = PathBuf::from(format!("/proc/{pid}/io"));

@@ -1,38 +1,41 @@
-//! Everything that is looked at before the scan begins: the tree, the file, the server, the disk.
+//! Everything that is looked at before the scan begins: the tree, the file, the disk. The tracer, for whose
+//! programs the kernel takes some tenths of a second, is attached meanwhile, and need not be ready.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use seekscope_layout::DataDirectory;
+use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_run::page_cache::resident_pages;
-use seekscope_run::{DeviceModel, Limitation, PrefetchRecord};
+use seekscope_run::{DeviceModel, Limitation, PrefetchPace, PrefetchRecord};
 use seekscope_trace::TraceError;
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
 use crate::costs::{DiskCosts, measure_gap, measure_stream};
-use crate::gain::Slices;
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
-use crate::position::ScanPosition;
 use crate::request_size::request_bytes;
 use crate::run::nanoseconds;
 use crate::server_reads::ServerReads;
 use crate::stretch_reader::StretchReader;
-use crate::sweep::{Place, Sweep};
+use crate::sweep::{Next, Place, Sweep};
 use crate::tree_watch::walk_options;
 
 /// Where the kernel does not say what memory there is.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Leaves that the disk is tried with.
-const TRIAL_LEAVES: usize = 64;
+const TRIAL_LEAVES: usize = 32;
 /// Of the file in memory, from which on there is nothing to read ahead.
 const CACHED_SHARE: f64 = 0.9;
+/// Of the steps from leaf to leaf, from which on the kernel's read-ahead does what we could do.
+const ORDERED_SHARE: f64 = 0.9;
 /// O_DIRECT in the flags of /proc/PID/fdinfo, on x86 and on ARM.
 const DIRECT_FLAGS: u64 = if cfg!(any(target_arch = "aarch64", target_arch = "arm")) {
     0o200_000
@@ -61,7 +64,7 @@ pub struct Request {
     pub trace: bool,
     /// Give way to other reads of the server.
     pub guard: bool,
-    /// Leave out a few leaves to see what reading ahead is good for.
+    /// Pause now and then to see what reading ahead is good for, and end it where that is nothing.
     pub measure_gain: bool,
 }
 
@@ -74,10 +77,14 @@ pub struct Prefetch {
     pub(crate) path: PathBuf,
     pub(crate) sweep: Sweep,
     pub(crate) costs: DiskCosts,
+    /// Else they are a guess.
+    pub(crate) is_calibrated: bool,
     /// That the disk takes at once.
     pub(crate) request_bytes: usize,
     pub(crate) pace: Pace,
-    pub(crate) slices: Slices,
+    /// The server's reads, as soon as they are traced; `None` where that is not wanted.
+    pub(crate) attaching: Option<Attaching>,
+    pub(crate) began: Instant,
     /// Filled further while it runs.
     pub record: PrefetchRecord,
     /// What cannot be done, why, and what grants it.
@@ -91,41 +98,25 @@ impl Prefetch {
     /// # Errors
     /// Of the data directory and the file. That tracing is not permitted is none.
     pub fn prepare(request: Request, stop: &AtomicBool) -> Result<Self, PrefetchError> {
-        let started = Instant::now();
+        let began = Instant::now();
         let directory = DataDirectory::open(&request.directory, stop)?;
         let table = directory.find(&request.table)?;
         let path = directory.path().join(&table.file);
         let file = Arc::new(directory.open_table(table)?);
-        let attached = AtomicBool::new(false);
-        // The kernel checks tracing programs for some tenths of a second, in which the disk can read.
-        let (looked, reads) = std::thread::scope(|scope| {
-            let reads = scope.spawn(|| {
-                let reads = attach(&request, &path, &file);
-                attached.store(true, Ordering::Relaxed);
-                reads
-            });
-            let looked = Self::look(request.clone(), directory, Arc::clone(&file), stop, &|| {
-                !attached.load(Ordering::Relaxed)
-            });
-            (looked, reads.join())
-        });
-        let reads = reads.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let mut prefetch = looked?;
-        prefetch.follow_by(reads);
-        prefetch.choose_slices();
-        let elapsed = started.elapsed();
-        prefetch.record.preparation_ns = nanoseconds(elapsed);
-        prefetch.pace.scan_begins();
+        let attaching = attach(&request, &path, &file)?;
+        let mut prefetch = Self::look(request, directory, file, stop)?;
+        prefetch.follow(attaching);
+        prefetch.record.preparation_ns = nanoseconds(began.elapsed());
+        prefetch.began = began;
         Ok(prefetch)
     }
 
-    /// Tree, file and disk. Reads what is wanted for as long as `goes_on` says.
+    /// Tree, file and disk.
     fn look(
         request: Request,
         directory: DataDirectory,
         file: Arc<File>,
         stop: &AtomicBool,
-        goes_on: &dyn Fn() -> bool,
     ) -> Result<Self, PrefetchError> {
         let table = directory.find(&request.table)?;
         let (name, path) = (table.file.clone(), directory.path().join(&table.file));
@@ -151,49 +142,36 @@ impl Prefetch {
                 .as_ref()
                 .map(|checkpoint| checkpoint.order),
             costs: DiskCosts::unknown(),
+            is_calibrated: true,
             request_bytes,
-            slices: Slices::default(),
             directory,
             file,
             path,
             sweep,
             pace: Pace::own(engine_ns_per_byte(walked.compressor)),
+            attaching: None,
+            began: Instant::now(),
             record,
             limitations: Vec::new(),
             request,
         };
         prefetch.look_at_file(&walked.tree.leaves)?;
-        prefetch.look_at_disk(goes_on)?;
+        prefetch.look_at_disk()?;
         Ok(prefetch)
     }
 
-    /// Takes the best way there is of following the scan.
-    fn follow_by(&mut self, reads: Option<Result<ServerReads, TraceError>>) {
-        let counted = || self.request.pid.and_then(Pace::counted);
-        let better = match reads {
-            Some(Ok(reads)) => {
-                let (reads, position) = (Box::new(reads), ScanPosition::default());
-                Some(Pace::Traced { reads, position })
-            }
-            Some(Err(error)) => {
-                self.limitations.push(Limitation {
-                    what: "the scan is not followed by the server's reads".into(),
-                    why: error.to_string(),
-                    remedy: "run as root".into(),
-                });
-                counted()
-            }
-            None => counted(),
-        };
-        match better {
-            Some(pace) => self.pace = pace,
-            None => self.limitations.push(Limitation {
-                what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
-                why: "there is no server to be watched".into(),
-                remedy: "name the server's connection string or its --pid, and run as root".into(),
-            }),
+    /// Takes the best way there is of following the scan until it is traced.
+    fn follow(&mut self, attaching: Option<Attaching>) {
+        self.record.pace = PrefetchPace::Traced;
+        if let Some(counted) = self.request.pid.and_then(Pace::counted) {
+            self.pace = counted;
+        } else if attaching.is_none() {
+            self.limitations.push(not_followed());
         }
-        self.record.pace = self.pace.kind();
+        if attaching.is_none() {
+            self.record.pace = self.pace.kind();
+        }
+        self.attaching = attaching;
     }
 
     /// Whether reading ahead can help.
@@ -216,6 +194,15 @@ impl Prefetch {
                 ));
             }
         }
+        let order = scan_order(leaves, WINDOW_BYTES);
+        let share = order.map_or(0.0, |order| order.sequential_share);
+        if share > ORDERED_SHARE {
+            self.record.cannot_help.push(format!(
+                "the leaves lie in the order of the scan ({:.0} % of the steps), so the kernel's own read-ahead \
+                 brings them",
+                share * 100.0
+            ));
+        }
         if self.record.leaf_pages == 0 {
             let why = "the file has no rows as of its newest checkpoint";
             self.record.cannot_help.push(why.into());
@@ -232,12 +219,12 @@ impl Prefetch {
         Ok(())
     }
 
-    fn look_at_disk(&mut self, goes_on: &dyn Fn() -> bool) -> Result<(), PrefetchError> {
+    fn look_at_disk(&mut self) -> Result<(), PrefetchError> {
         let of_model = self.request.model.as_ref().and_then(DiskCosts::of_model);
         self.costs = match of_model {
             Some(costs) => costs,
             None if self.record.cannot_help.is_empty() => {
-                self.try_disk(goes_on).map_err(|e| self.failed(e))?
+                self.try_disk().map_err(|e| self.failed(e))?
             }
             None => self.costs,
         };
@@ -251,44 +238,53 @@ impl Prefetch {
         Ok(())
     }
 
-    /// What is left out to see what reading ahead is good for.
-    fn choose_slices(&mut self) {
-        if self.request.measure_gain && matches!(self.pace, Pace::Traced { .. }) {
-            let rounds = self.record.leaf_bytes as f64 / self.sweep.memory_bytes().max(1) as f64;
-            let scan_ns = rounds.max(1.0) * self.record.file_bytes as f64
-                / self.costs.bytes_per_s.max(1.0)
-                * 1e9;
-            let leaves = self.sweep.leaves().len();
-            self.slices = Slices::choose(leaves, scan_ns, self.costs.request_ns);
-            let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
-            for slice in self.slices.ranges() {
-                // What stays in memory makes the gain look smaller, and does no other harm.
-                let _ = reader.give_back(&self.sweep.leave_out(slice.clone()));
-            }
-        }
-    }
-
     /// By reading what the scan will need.
-    fn try_disk(&mut self, goes_on: &dyn Fn() -> bool) -> io::Result<DiskCosts> {
+    fn try_disk(&mut self) -> io::Result<DiskCosts> {
         let (file, bytes) = (Arc::clone(&self.file), self.request_bytes);
-        let reader = || StretchReader::new(Arc::clone(&file), bytes);
+        let make_reader = || StretchReader::new(Arc::clone(&file), bytes);
         let window = self.sweep.window();
         let count = window.len().min(TRIAL_LEAVES);
         let leaves: Vec<Place> = self.sweep.leaves()[window][..count].to_vec();
-        let (mut costs, ours) = DiskCosts::measure(&reader, &leaves)?;
+        let (costs, ours) = DiskCosts::measure(&make_reader, &leaves)?;
         self.sweep.hold(&ours);
-        let trial = measure_stream(&mut self.sweep, &mut reader(), bytes as u64, goes_on)?;
-        let record = &mut self.record;
-        record.stretches += trial.stretches;
-        record.leaves_read += trial.leaves;
-        record.bytes_read += trial.bytes;
-        record.bridged_bytes += trial.bridged_bytes;
-        let rate = match trial.bytes_per_s {
-            None => measure_gap(&mut reader(), &leaves)?,
+        if !costs.are_slow() {
+            self.is_calibrated = false;
+            return Ok(costs);
+        }
+        let (sweep, record, mut reader) = (&mut self.sweep, &mut self.record, make_reader());
+        let mut failure = None;
+        let rate = measure_stream(bytes as u64, &mut |joining| {
+            let Next::Read(stretch) = sweep.next(joining) else {
+                return None;
+            };
+            let read = reader
+                .read(&stretch)
+                .inspect_err(|_| sweep.failed(&stretch));
+            match read {
+                Ok(read) => {
+                    sweep.done(&stretch, &read.ours);
+                    if read.bytes > 0 {
+                        record.stretches += 1;
+                        record.leaves_read += stretch.leaves.len() as u64;
+                        record.bytes_read += read.bytes;
+                        record.bridged_bytes += read.bridged_bytes;
+                    }
+                    Some(read.fetched_bytes)
+                }
+                Err(error) => {
+                    failure = Some(error);
+                    None
+                }
+            }
+        });
+        if let Some(error) = failure {
+            return Err(error);
+        }
+        let rate = match rate {
+            None => measure_gap(&mut reader, &leaves)?,
             rate => rate,
         };
-        costs.bytes_per_s = rate.unwrap_or(costs.bytes_per_s);
-        Ok(costs)
+        Ok(costs.with_rate(rate, self.sweep.mean_leaf_bytes()))
     }
 
     pub(crate) fn failed(&self, source: io::Error) -> PrefetchError {
@@ -299,10 +295,31 @@ impl Prefetch {
     }
 }
 
-/// Traces the server, if that is wanted.
-fn attach(request: &Request, path: &Path, file: &File) -> Option<Result<ServerReads, TraceError>> {
-    let pid = request.pid.filter(|_| request.trace)?;
-    Some(ServerReads::attach(pid, path, file))
+pub(crate) type Attaching = JoinHandle<Result<ServerReads, TraceError>>;
+
+/// Begins to trace the server, if that is wanted.
+fn attach(
+    request: &Request,
+    path: &Path,
+    file: &Arc<File>,
+) -> Result<Option<Attaching>, PrefetchError> {
+    let Some(pid) = request.pid.filter(|_| request.trace) else {
+        return Ok(None);
+    };
+    let (path, file) = (path.to_owned(), Arc::clone(file));
+    let thread = std::thread::Builder::new().name("tracer".into());
+    let attaching = thread.spawn(move || ServerReads::attach(pid, &path, &file));
+    let attaching = attaching.map_err(|source| PrefetchError::Thread { source })?;
+    Ok(Some(attaching))
+}
+
+/// Where nothing tells where the scan is.
+pub(crate) fn not_followed() -> Limitation {
+    Limitation {
+        what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
+        why: "there is no server to be watched".into(),
+        remedy: "name the server's connection string or its --pid, and run as root".into(),
+    }
 }
 
 /// Of leaves, in memory now.

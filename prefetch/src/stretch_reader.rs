@@ -28,8 +28,12 @@ pub struct StretchRead {
     pub ours: Vec<Place>,
     /// Asked of the file; 0 where all was in memory.
     pub bytes: u64,
+    /// Of these, what was not in memory.
+    pub fetched_bytes: u64,
     /// Of these, what lay in between and was given back.
     pub bridged_bytes: u64,
+    /// Read calls.
+    pub calls: u64,
     pub elapsed_ns: u64,
 }
 
@@ -40,8 +44,9 @@ pub struct StretchReader {
     /// Whether the kernel tells us what is in memory (mincore(2)).
     sees_residency: bool,
     page_bytes: u64,
-    /// As long as a read call.
+    /// As long as a read call may be.
     buffer: Vec<u8>,
+    call_bytes: usize,
 }
 
 impl StretchReader {
@@ -53,8 +58,17 @@ impl StretchReader {
             sees_residency: sees_residency(&file),
             page_bytes: page_bytes as u64,
             buffer: vec![0; call_bytes.max(page_bytes)],
+            call_bytes: call_bytes.max(page_bytes),
             file,
         }
+    }
+
+    /// From now on, so many bytes in one read call: whole pages, at least one and at most those that
+    /// [`Self::new`] was given.
+    pub fn set_call_bytes(&mut self, call_bytes: usize) {
+        let page_bytes = usize::try_from(self.page_bytes).unwrap_or(usize::MAX);
+        let whole = call_bytes - call_bytes % page_bytes;
+        self.call_bytes = whole.clamp(page_bytes, self.buffer.len());
     }
 
     /// Whether pages can be told that were in memory before. Where not, nothing is given back.
@@ -96,17 +110,21 @@ impl StretchReader {
         let Some((from, to)) = missing else {
             return Ok(StretchRead::default());
         };
-        let bytes = self.read_range(from, to)?;
+        let (bytes, calls) = self.read_range(from, to)?;
         let bridged_bytes = if self.sees_residency {
             self.give_back_between(stretch, &before, first_page, from..to)?
         } else {
             ours.clear();
             0
         };
+        let asked = self.pages_between(from, to, first_page);
+        let missing = before[asked].iter().filter(|&&page| !page).count() as u64;
         Ok(StretchRead {
             ours,
             bytes,
+            fetched_bytes: missing * self.page_bytes,
             bridged_bytes,
+            calls,
             elapsed_ns: nanoseconds(started.elapsed()),
         })
     }
@@ -151,15 +169,21 @@ impl StretchReader {
 
     /// As indices from `first_page` on.
     fn pages_of(&self, leaf: Place, first_page: u64) -> Range<usize> {
-        let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
-        index(leaf.offset / self.page_bytes)..index(leaf.end().div_ceil(self.page_bytes))
+        self.pages_between(leaf.offset, leaf.end(), first_page)
     }
 
-    fn read_range(&mut self, from: u64, to: u64) -> io::Result<u64> {
-        let mut at = from;
+    fn pages_between(&self, from: u64, to: u64, first_page: u64) -> Range<usize> {
+        let index = |page: u64| usize::try_from(page - first_page).unwrap_or(usize::MAX);
+        index(from / self.page_bytes)..index(to.div_ceil(self.page_bytes))
+    }
+
+    /// Bytes and calls.
+    fn read_range(&mut self, from: u64, to: u64) -> io::Result<(u64, u64)> {
+        let (mut at, mut calls) = (from, 0);
         while at < to {
             let wanted = usize::try_from(to - at).unwrap_or(usize::MAX);
-            let length = wanted.min(self.buffer.len());
+            let length = wanted.min(self.call_bytes);
+            calls += 1;
             match self.file.read_at(&mut self.buffer[..length], at) {
                 // The server has truncated it.
                 Ok(0) => break,
@@ -168,7 +192,7 @@ impl StretchReader {
                 Err(error) => return Err(error),
             }
         }
-        Ok(at - from)
+        Ok((at - from, calls))
     }
 
     /// Pages that were not there before and belong to no wanted leaf.

@@ -15,15 +15,17 @@ pub enum PrefetchPace {
     Own,
 }
 
-/// Leaves that were left out on purpose, against those around them.
+/// Pauses in which the scan passed leaves alone, against the whole scan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PrefetchGain {
+    /// Pauses.
     pub slices: u64,
     pub leaves_left_out: u64,
-    /// Time of the scan per leaf that was read ahead, and per leaf that was not, ns.
+    /// Time of the scan per leaf, everything included, and per leaf in pauses, ns.
     pub ns_per_leaf: f64,
     pub ns_per_leaf_left_out: f64,
-    /// Left out / read ahead (geometric means) with its 95 % interval; `None` of a single slice.
+    /// How many times as fast the scan was as all of it at the pace of the pauses, with a 95 % interval;
+    /// `None` where too little was measured.
     pub ratio: Option<f64>,
     pub ratio_low: Option<f64>,
     pub ratio_high: Option<f64>,

@@ -27,16 +27,6 @@ pub struct Conditions {
     pub engine: &'static str,
 }
 
-impl Conditions {
-    pub fn disk_name(self) -> &'static str {
-        if self.disk == DiskLimits::PLAIN {
-            "plain"
-        } else {
-            "throttled"
-        }
-    }
-}
-
 /// Where servers run.
 #[derive(Debug)]
 pub struct Hosts {

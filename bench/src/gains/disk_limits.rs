@@ -38,6 +38,37 @@ impl DiskLimits {
         ..Self::PLAIN
     };
 
+    /// A volume that grants requests sparingly and bytes freely.
+    pub const FEW_REQUESTS: Self = Self {
+        read_iops: Some(1500),
+        ..Self::PLAIN
+    };
+
+    /// A volume that grants bytes sparingly and requests freely.
+    pub const FEW_BYTES: Self = Self {
+        read_bytes_per_s: Some(20_000_000),
+        ..Self::PLAIN
+    };
+
+    /// Those that scans are tried on.
+    pub const ALL: [Self; 4] = [
+        Self::PLAIN,
+        Self::HARD_DISK,
+        Self::FEW_REQUESTS,
+        Self::FEW_BYTES,
+    ];
+
+    /// By its read limits.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::HARD_DISK => "150 IOPS",
+            Self::FEW_REQUESTS => "1500 IOPS",
+            Self::FEW_BYTES => "20 MB/s",
+            Self::PLAIN => "plain",
+            _ => "limited",
+        }
+    }
+
     /// What a group for slow reads is made with; `None` where nothing is limited.
     pub(super) fn spec(self) -> Option<SlowDiskSpec> {
         (self != Self::PLAIN).then(|| SlowDiskSpec {

@@ -64,7 +64,8 @@ pub struct PaceArgs {
     /// Do not give way to other reads of the server
     #[arg(long)]
     pub no_guard: bool,
-    /// Leave nothing out: the gain is not measured
+    /// Do not pause to see how fast the scan is alone: the gain is not measured, and prefetch goes on where
+    /// there is none
     #[arg(long)]
     pub no_gain: bool,
 }

@@ -106,7 +106,7 @@ impl Work {
             let begun = command.borrow().as_ref().map(|c| c.go_on());
             refused = begun.and_then(Result::err);
         };
-        let record = prefetch.run(Control {
+        let finished = prefetch.run(Control {
             begin: self.args.command.is_some().then_some(&mut begin),
             has_ended: &mut || {
                 command
@@ -121,7 +121,10 @@ impl Work {
         })?;
         drop(step);
         refused.map_or(Ok(()), Err)?;
-        self.session.document.prefetch = Some(record);
+        for limitation in finished.limitations {
+            self.session.limit(limitation);
+        }
+        self.session.document.prefetch = Some(finished.record);
         Ok(self.wait_for_command(stop))
     }
 

@@ -89,10 +89,7 @@ pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
         ));
     }
     lines.push(record.gain.as_ref().map_or_else(
-        || {
-            "Gain: not measured; the scan was too short for leaving pages out, or not followed"
-                .into()
-        },
+        || "Gain: not measured; the scan was too short for a pause, or not followed".into(),
         gain,
     ));
     for limitation in limitations {
@@ -109,14 +106,14 @@ pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
 }
 
 fn gain(gain: &PrefetchGain) -> String {
-    let interval = match (gain.ratio, gain.ratio_low, gain.ratio_high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            format!(": {ratio:.1} times as fast, 95 % interval {low:.1} to {high:.1}")
-        }
-        _ => String::new(),
+    let ratio = match (gain.ratio, gain.ratio_low, gain.ratio_high) {
+        (Some(ratio), Some(low), Some(high)) => format!(
+            "the whole scan was {ratio:.1} times as fast as without, 95 % interval {low:.1} to {high:.1}"
+        ),
+        _ => "too few pages were left to the scan alone to tell".into(),
     };
     format!(
-        "Gain: {} per page read ahead, {} per page left out ({} pages in {} slices){interval}",
+        "Gain: {ratio}; {} per page, and {} for {} pages in {} pauses",
         format_ns(whole(gain.ns_per_leaf)),
         format_ns(whole(gain.ns_per_leaf_left_out)),
         gain.leaves_left_out,

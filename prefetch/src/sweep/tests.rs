@@ -51,8 +51,8 @@ struct Scan {
 fn simulate(leaves: &[Leaf], memory_bytes: u64, hit_s: f64) -> Scan {
     let mut sweep = Sweep::new(leaves, memory_bytes).unwrap();
     let (mut requests_s, mut bytes_s) = (0.0_f64, 0.0_f64);
-    let mut cost = |now_s: f64, bytes: u64| {
-        requests_s = requests_s.max(now_s) + bytes.div_ceil(1 << 20) as f64 / 150.0;
+    let mut cost = |now_s: f64, requests: u64, bytes: u64| {
+        requests_s = requests_s.max(now_s) + requests as f64 / 150.0;
         bytes_s = bytes_s.max(now_s) + bytes as f64 / 150e6;
         requests_s.max(bytes_s)
     };
@@ -64,9 +64,9 @@ fn simulate(leaves: &[Leaf], memory_bytes: u64, hit_s: f64) -> Scan {
             let Next::Read(stretch) = sweep.next(JOINING) else {
                 break;
             };
-            let range = stretch.range();
-            asked += range.end - range.start;
-            under_way.push((cost(now_s, range.end - range.start), stretch));
+            let (requests, bytes) = asked_of_the_disk(&sweep, &stretch);
+            asked += bytes;
+            under_way.push((cost(now_s, requests, bytes), stretch));
         }
         held_bytes_max = held_bytes_max.max(sweep.held_bytes());
         if under_way.first().is_some_and(|(at, _)| *at <= server_s) {
@@ -81,7 +81,7 @@ fn simulate(leaves: &[Leaf], memory_bytes: u64, hit_s: f64) -> Scan {
         server_s = if hit {
             now_s + hit_s
         } else {
-            cost(now_s, LEAF.into())
+            cost(now_s, 1, LEAF.into())
         };
         position += 1;
         sweep.advance(position);
@@ -94,6 +94,29 @@ fn simulate(leaves: &[Leaf], memory_bytes: u64, hit_s: f64) -> Scan {
     }
 }
 
+/// Requests and bytes: what is in memory is not read again, and cuts a request in two.
+fn asked_of_the_disk(sweep: &Sweep, stretch: &Stretch) -> (u64, u64) {
+    let range = stretch.range();
+    let offset_of = |ordinal: &u32| sweep.leaves[*ordinal as usize].offset;
+    let from = sweep
+        .by_offset
+        .partition_point(|o| offset_of(o) < range.start);
+    let inside = sweep.by_offset[from..].iter();
+    let inside = inside.take_while(|ordinal| offset_of(ordinal) < range.end);
+    let (mut requests, mut bytes, mut run) = (0, 0, 0_u64);
+    for &ordinal in inside {
+        let length = u64::from(sweep.leaves[ordinal as usize].length);
+        if sweep.states[ordinal as usize] == State::Held {
+            requests += run.div_ceil(1 << 20);
+            run = 0;
+        } else {
+            run += length;
+            bytes += length;
+        }
+    }
+    (requests + run.div_ceil(1 << 20), bytes)
+}
+
 /// 320 MB that take 68 s leaf by leaf.
 #[test]
 fn a_scan_of_a_shuffled_file_in_a_part_of_its_size() {
@@ -103,7 +126,7 @@ fn a_scan_of_a_shuffled_file_in_a_part_of_its_size() {
     assert!(whole.elapsed_s < 3.0 && whole.rounds <= 1.0, "{whole:?}");
     let quarter = simulate(&leaves, all / 4, 3e-5);
     assert!(
-        quarter.elapsed_s < 10.0 && quarter.rounds < 3.5,
+        quarter.elapsed_s < 11.5 && quarter.rounds < 4.0,
         "{quarter:?}"
     );
     assert!(quarter.held_bytes_max <= all / 4 + (2 << 20), "{quarter:?}");
@@ -297,7 +320,7 @@ proptest! {
             prop_assert_eq!(sweep.reading_bytes, reading);
             prop_assert!(sweep.held_bytes() <= memory_bytes + JOINING.stretch_bytes);
             let window = sweep.window().len() as u64 * u64::from(LEAF);
-            prop_assert!(sweep.fits() || window <= memory_bytes / 10 * REACH_TENTHS + u64::from(LEAF));
+            prop_assert!(sweep.fits() || window <= memory_bytes);
             if under_way.is_empty() && what != 5 {
                 prop_assert!(sweep.first_unread() >= sweep.position());
             }

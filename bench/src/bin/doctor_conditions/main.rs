@@ -152,6 +152,9 @@ impl Ward {
             let every = doc! { "setParameter": 1, "syncdelay": seconds };
             cold.server.command("admin", every).await?;
         }
+        if case.fills_memory {
+            work::read_all_rows(&cold).await?;
+        }
         let working = work::begin(case, &cold, &data)?;
         tokio::time::sleep(case.warm_up).await;
         let _without = work::WithoutPageCache::begin(case, &data);

@@ -6,13 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use bson::doc;
 use seekscope_bench::examined::ycsb_load::RunningLoad;
 use seekscope_bench::gains::{Activity, ColdServer, aged};
 use seekscope_server::{Server, page_cache};
+use seekscope_workload::DEFAULT_DATABASE;
 use tokio::task::{JoinHandle, block_in_place};
 
 use crate::cases::{Case, Work};
 
+/// YCSB's collection.
+const ROWS: &str = "usertable";
 /// In which few pages are read a second time.
 const BETWEEN_EVICTIONS: Duration = Duration::from_millis(250);
 
@@ -55,6 +59,13 @@ pub(crate) fn begin(case: &Case, cold: &ColdServer, data: &Path) -> Result<Worki
             Working::Repeated(stop, repeating)
         }
     })
+}
+
+/// Has the server look at every row of YCSB's.
+pub(crate) async fn read_all_rows(cold: &ColdServer) -> Result<()> {
+    let count = doc! { "count": ROWS, "query": { "absent": true } };
+    cold.server.command(DEFAULT_DATABASE, count).await?;
+    Ok(())
 }
 
 impl Working {

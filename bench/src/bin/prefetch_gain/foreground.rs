@@ -64,8 +64,8 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
             middle.push(pair[0][0], pair[1][0]);
             p99.push(pair[0][1], pair[1][1]);
         }
-        println!("{:9}  median              {middle}", conditions.disk_name());
-        println!("{:9}  99th percentile     {p99}", conditions.disk_name());
+        println!("{:9}  median              {middle}", conditions.disk.name());
+        println!("{:9}  99th percentile     {p99}", conditions.disk.name());
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use seekscope_bench::gains::aged::namespace;
 use seekscope_bench::gains::memory_group::Charged;
 use seekscope_bench::gains::{Activity, ColdServer, Conditions, Hosts};
+use seekscope_run::RunDirectory;
 use seekscope_server::ProcFs;
 use tokio::process::{Child, Command};
 
@@ -25,6 +26,8 @@ pub(crate) struct Trial {
     pub(crate) cpu_s: f64,
     /// At most, where memory is limited.
     pub(crate) charged: Charged,
+    /// How many times as fast seekscope said that the scan was.
+    pub(crate) stated: Option<f64>,
 }
 
 /// Where trials are made.
@@ -79,6 +82,11 @@ impl Bed {
         trial.seconds = std::fs::read_to_string(&seconds)
             .context("no seconds")?
             .parse()?;
+        if prefetching {
+            let document = RunDirectory::read_document(&folder.path().join("run"))?;
+            let record = document.prefetch.context("no record")?;
+            trial.stated = record.gain.and_then(|gain| gain.ratio);
+        }
         Ok(trial)
     }
 

@@ -87,7 +87,7 @@ async fn main() -> Result<()> {
             }
             println!(
                 "{:9}  {:11}  {pairs}",
-                conditions.disk_name(),
+                conditions.disk.name(),
                 activity.name()
             );
         }
