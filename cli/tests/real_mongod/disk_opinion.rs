@@ -1,27 +1,20 @@
 //! What `doctor` says of the disk where a control group limits the server's reads: one opinion in all that it
 //! says, seconds that come true, no second counted twice, commands that run as printed.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Bson, Document, doc};
 use seekscope_bench::deployment::Topology;
-use seekscope_run::{DeviceFacts, Finding, RunDirectory};
-use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec};
+use seekscope_run::{Finding, RunDirectory};
+use seekscope_server::SlowDiskSpec;
 
+use crate::aged::{self, Draws, cold_scan, limited};
 use crate::running::{Running, own};
 use crate::schemas::assert_valid;
 use crate::support::{Bench, json, machine, stderr};
 
-const DATABASE: &str = "opinion";
 const DOCUMENTS: u64 = 45_000;
-const DOCUMENT_BYTES: usize = 4_000;
-/// Rounds of updates, each followed by a checkpoint, and one document in so many that each updates.
-const ROUNDS: u64 = 4;
-const ONE_IN: u64 = 8;
 /// A scan of 38 s was predicted 14 % too short, one of 13 s on a machine with ten times as many tasks as CPUs
 /// 28 %; a quarter is the aim.
 const ERROR_MAX: f64 = 0.35;
@@ -29,100 +22,6 @@ const ERROR_MAX: f64 = 0.35;
 const BESIDE_S: f64 = 0.5;
 /// Scans of a second, of which the quickest counts.
 const SHORT_SCANS: usize = 3;
-
-/// Numbers in no order, the same each time.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    /// Compresses away nothing.
-    fn bytes(&mut self) -> Bson {
-        let bytes = (0..DOCUMENT_BYTES / 8).flat_map(|_| self.next().to_le_bytes());
-        Bson::Binary(Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: bytes.collect(),
-        })
-    }
-}
-
-/// A collection that was updated here and there, `aged`, and its copy in order, `fresh`.
-fn prepare(server: &Running) {
-    let mut draws = Draws(0x9e37_79b9_7f4a_7c15);
-    let ids: Vec<i64> = (0..i64::try_from(DOCUMENTS).unwrap()).collect();
-    for ids in ids.chunks(1000) {
-        let documents = ids
-            .iter()
-            .map(|id| doc! { "_id": *id, "pad": draws.bytes() });
-        let documents: Vec<Document> = documents.collect();
-        server.command(DATABASE, doc! { "insert": "aged", "documents": documents });
-    }
-    // Less than the collection, so that eviction writes pages in no order, as on a server at work.
-    set_cache(server, "32M");
-    for _ in 0..ROUNDS {
-        let mut drawn: Vec<&i64> = ids
-            .iter()
-            .filter(|_| draws.next().is_multiple_of(ONE_IN))
-            .collect();
-        drawn.sort_by_cached_key(|_| draws.next());
-        for ids in drawn.chunks(500) {
-            let updates = ids.iter().map(|id| {
-                doc! { "q": { "_id": **id }, "u": { "$set": { "pad": draws.bytes() } } }
-            });
-            let updates: Vec<Document> = updates.collect();
-            server.command(DATABASE, doc! { "update": "aged", "updates": updates });
-        }
-        server.command("admin", doc! { "fsync": 1 });
-    }
-    let in_order = vec![doc! { "$sort": { "_id": 1 } }, doc! { "$out": "fresh" }];
-    let copy =
-        doc! { "aggregate": "aged", "pipeline": in_order, "cursor": {}, "allowDiskUse": true };
-    server.command(DATABASE, copy);
-    server.command("admin", doc! { "fsync": 1 });
-}
-
-fn set_cache(server: &Running, size: &str) {
-    let option = format!("cache_size={size}");
-    let set = doc! { "setParameter": 1, "wiredTigerEngineRuntimeConfig": option };
-    server.command("admin", set);
-}
-
-/// Neither the server nor the kernel keeps anything of the collections.
-fn forget(server: &Running) {
-    set_cache(server, "8M");
-    // Eviction works in the background.
-    std::thread::sleep(Duration::from_secs(2));
-    set_cache(server, "256M");
-    server.reset_page_cache();
-}
-
-/// Reads all of a collection; seconds.
-fn scan(server: &Running, collection: &str) -> f64 {
-    let begun = Instant::now();
-    let all = vec![doc! { "$match": { "absent": { "$exists": true } } }];
-    let read = doc! { "aggregate": collection, "pipeline": all, "cursor": {} };
-    server.command(DATABASE, read);
-    begun.elapsed().as_secs_f64()
-}
-
-fn cold_scan(server: &Running, collection: &str) -> f64 {
-    forget(server);
-    scan(server, collection)
-}
-
-fn limited(server: &Running) -> SlowDisk {
-    let device = DeviceFacts::of_path(Path::new("/"), server.data_directory()).unwrap();
-    let tree = CgroupTree::discover(Path::new("/proc"));
-    let name = format!("seekscope-opinion-test-{}", std::process::id());
-    let mut slow = SlowDisk::create(&tree, &SlowDiskSpec::hdd(), &device, &name).unwrap();
-    slow.add_process(server.pid()).unwrap();
-    slow
-}
 
 /// Of a server on a limited disk while one thread scans the aged collection over and over.
 fn examine_scans(server: &Running, bench: &Bench) -> serde_json::Value {
@@ -207,8 +106,8 @@ fn seconds_come_true_on_a_disk_that_a_control_group_limits() {
     let _machine = machine();
     let bench = Bench::new();
     let server = own(Topology::Standalone, &[]);
-    prepare(&server);
-    let slow = limited(&server);
+    aged::prepare(&server, DOCUMENTS);
+    let slow = limited(&server, &SlowDiskSpec::hdd());
     let in_order = (0..SHORT_SCANS).map(|_| cold_scan(&server, "fresh"));
     let in_order = in_order.fold(f64::INFINITY, f64::min);
     let measured = [cold_scan(&server, "aged"), in_order];

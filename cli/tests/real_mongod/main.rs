@@ -41,6 +41,7 @@
     reason = "a test helper that fails is a failed test; nobody depends on a test"
 )]
 
+mod aged;
 mod deployments;
 mod disk_opinion;
 mod doctor;
@@ -48,6 +49,7 @@ mod errors;
 mod file_names;
 mod findings;
 mod layout;
+mod prefetch;
 mod reorder;
 mod role;
 mod router;
