@@ -43,7 +43,8 @@ impl AcknowledgedCounter {
         self.next
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| {
                 let first = self.done_below.load(Ordering::Acquire);
-                (next - first < RING as u64).then_some(next + 1)
+                // `next` may be older than what was done since; it is then not taken.
+                (next < first + RING as u64).then_some(next + 1)
             })
             .ok()
     }
