@@ -71,6 +71,14 @@ pub(crate) fn target_facts(target: &TargetFacts) -> Vec<Fact> {
     } else {
         "found running"
     };
+    if !target.shards.is_empty() {
+        return vec![
+            ("Router", known(&target.product)),
+            ("Version", known(&target.version)),
+            ("Address", known(&target.uri)),
+            ("Shards behind it", Some(target.shards.join(", "))),
+        ];
+    }
     vec![
         ("Product", known(&target.product)),
         ("Version", known(&target.version)),

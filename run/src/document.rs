@@ -53,6 +53,8 @@ pub struct TargetFacts {
     pub product: String,
     pub pid: Option<u32>,
     pub dbpath: Option<String>,
+    /// Of a router: the shards behind it, each with its members.
+    pub shards: Vec<String>,
     /// Configured WiredTiger cache, bytes.
     pub cache_bytes: Option<u64>,
 }

@@ -1,13 +1,17 @@
 //! Benchmarks write to a database of their own, and say so in it.
 //!
 //! Before the first document of a data set is written, an entry in the collection [`OWNER`] tells what
-//! it is and which collections it is made of. A database that holds anything which no entry lists is
-//! refused, and only what entries list is ever dropped. Entries also keep what a later run must know of
-//! the data, such as the number of the next insert.
+//! it is and which collections it is made of. A database that holds a document in anything which no entry
+//! lists is refused. Entries also keep what a later run must know of the data, such as the number of the
+//! next insert.
+//!
+//! An empty collection may have been prepared for a load: sharded, for example. It is taken as it is. Only
+//! what entries list and seekscope made is ever dropped; what was prepared, and what is sharded by now, is
+//! emptied instead, for to drop it would undo what its owner decided.
 
 use std::collections::BTreeMap;
 
-use bson::doc;
+use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
@@ -36,6 +40,9 @@ pub struct DataSet {
     pub name: String,
     /// The collections that it is made of; no other data set may have them.
     pub collections: Vec<String>,
+    /// Those of them that were there, empty, before the first load: they are emptied and never dropped.
+    #[serde(default)]
+    pub prepared: Vec<String>,
     /// What makes its documents: the edition of the workload, and every setting that changes them.
     pub edition: String,
     pub settings: BTreeMap<String, String>,
@@ -61,6 +68,7 @@ impl DataSet {
         Self {
             name: name.into(),
             collections,
+            prepared: Vec::new(),
             edition: edition.into(),
             settings: BTreeMap::new(),
             records,
@@ -98,7 +106,7 @@ pub struct OwnedDatabase {
 }
 
 impl OwnedDatabase {
-    /// Checks that the database is empty or all ours. Changes nothing.
+    /// Checks that all documents in the database are ours. Changes nothing.
     pub async fn open(server: &Server, name: &str) -> Result<Self, WorkloadError> {
         let refused = |why: &str| WorkloadError::Database {
             name: name.chars().take(100).collect(),
@@ -114,12 +122,12 @@ impl OwnedDatabase {
             data_sets: Vec::new(),
         };
         database.data_sets = database.read_entries().await?;
-        let found = database.collection_names().await?;
-        let mut foreign: Vec<&str> = found
-            .iter()
-            .map(String::as_str)
-            .filter(|collection| !database.is_ours(collection))
-            .collect();
+        let mut foreign = Vec::new();
+        for collection in database.collection_names().await? {
+            if !database.is_ours(&collection) && !database.is_empty(&collection).await? {
+                foreign.push(collection);
+            }
+        }
         if foreign.is_empty() {
             return Ok(database);
         }
@@ -145,14 +153,15 @@ impl OwnedDatabase {
     }
 
     /// Writes a data set's entry, over an earlier one of that name. To be called before its first
-    /// document is written; its collections must be new, or belong to the earlier one.
-    pub async fn record(&mut self, data_set: DataSet) -> Result<(), WorkloadError> {
+    /// document is written; its collections must be new, empty, or belong to the earlier one.
+    pub async fn record(&mut self, mut data_set: DataSet) -> Result<(), WorkloadError> {
         let refused = |collection: &str, why: &str| WorkloadError::Database {
             name: format!("{}.{collection}", self.name),
             why: why.into(),
         };
-        let before = self.data_set(&data_set.name);
-        let before = before.map_or(&[][..], |d| d.collections.as_slice());
+        let earlier = self.data_set(&data_set.name);
+        let before = earlier.map_or(&[][..], |d| d.collections.as_slice());
+        data_set.prepared = earlier.map_or_else(Vec::new, |d| d.prepared.clone());
         let existing = self.collection_names().await?;
         for collection in &data_set.collections {
             Namespace::new(&self.name, collection)
@@ -161,7 +170,10 @@ impl OwnedDatabase {
                 return Err(refused(collection, "the name is taken"));
             }
             if existing.contains(collection) && !before.contains(collection) {
-                return Err(refused(collection, "it exists and is not of this data set"));
+                if self.is_ours(collection) || !self.is_empty(collection).await? {
+                    return Err(refused(collection, "it exists and is not of this data set"));
+                }
+                data_set.prepared.push(collection.clone());
             }
         }
         if let Some(forgotten) = before
@@ -204,16 +216,26 @@ impl OwnedDatabase {
         Ok(())
     }
 
-    /// Drops a data set's collections, then its entry; with the last one the database is gone.
+    /// Drops a data set's collections, or empties them where they must stay (see the module), then drops its
+    /// entry; with the last one the database is gone, if nothing had to stay.
     pub async fn drop_data_set(&mut self, name: &str) -> Result<(), WorkloadError> {
         let Some(data_set) = self.data_set(name).cloned() else {
             return Ok(());
         };
         let failed = |error| self.server.error("drop", &error);
         let database = self.server.database(&self.name);
-        for collection in &data_set.collections {
-            let collection = database.collection::<bson::Document>(collection);
-            collection.drop().await.map_err(failed)?;
+        let existing = self.collection_names().await?;
+        for collection in data_set.collections.iter().filter(|c| existing.contains(c)) {
+            let must_stay =
+                data_set.prepared.contains(collection) || self.is_sharded(collection).await?;
+            let collection = database.collection_with_options(collection, acknowledged());
+            let collection: Collection<Document> = collection;
+            if must_stay {
+                let emptied = collection.delete_many(doc! {}).await;
+                emptied.map_err(|error| self.server.error("delete", &error))?;
+            } else {
+                collection.drop().await.map_err(failed)?;
+            }
         }
         let entries = self.entries();
         entries
@@ -238,11 +260,9 @@ impl OwnedDatabase {
 
     /// What a connection string says of write concern is for the benchmark; entries are acknowledged.
     fn entries(&self) -> Collection<DataSet> {
-        let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
-        let options = CollectionOptions::builder().write_concern(concern).build();
         self.server
             .database(&self.name)
-            .collection_with_options(OWNER, options)
+            .collection_with_options(OWNER, acknowledged())
     }
 
     async fn read_entries(&self) -> Result<Vec<DataSet>, WorkloadError> {
@@ -268,6 +288,35 @@ impl OwnedDatabase {
         Ok(names.map_err(|error| self.server.error("listCollections", &error))?)
     }
 
+    /// Is it a collection, not a view, and without any document? The primary says so.
+    async fn is_empty(&self, collection: &str) -> Result<bool, WorkloadError> {
+        let filter = doc! { "name": collection };
+        let listed = doc! { "listCollections": 1, "filter": filter, "nameOnly": true };
+        let listed = self.first_of(listed).await?;
+        let kind = listed.and_then(|entry| entry.get_str("type").map(String::from).ok());
+        if kind.as_deref() != Some("collection") {
+            return Ok(false);
+        }
+        let one = doc! { "find": collection, "limit": 1, "projection": { "_id": 1 } };
+        Ok(self.first_of(one).await?.is_none())
+    }
+
+    /// The first document of a command's answer.
+    async fn first_of(&self, command: Document) -> Result<Option<Document>, WorkloadError> {
+        let reply = self.server.command(&self.name, command).await?;
+        let batch = reply.get_document("cursor");
+        let batch = batch.and_then(|cursor| cursor.get_array("firstBatch")).ok();
+        let first = batch.and_then(|batch| batch.first()?.as_document().cloned());
+        Ok(first)
+    }
+
+    /// As a mongos says it; no other server does.
+    async fn is_sharded(&self, collection: &str) -> Result<bool, WorkloadError> {
+        let stats = doc! { "collStats": collection };
+        let stats = self.server.command(&self.name, stats).await?;
+        Ok(stats.get("sharded").and_then(Bson::as_bool) == Some(true))
+    }
+
     /// Is the collection listed, or did the server make it beside one that is?
     fn is_ours(&self, collection: &str) -> bool {
         let listed = |name: &str| {
@@ -278,4 +327,10 @@ impl OwnedDatabase {
         let is_servers = ["system.views", "system.profile"].contains(&collection);
         collection == OWNER || is_servers || listed(collection) || behind.is_some_and(listed)
     }
+}
+
+/// By one member, whatever the connection string says of write concern.
+fn acknowledged() -> CollectionOptions {
+    let concern = WriteConcern::builder().w(Acknowledgment::Nodes(1)).build();
+    CollectionOptions::builder().write_concern(concern).build()
 }

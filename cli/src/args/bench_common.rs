@@ -20,11 +20,12 @@ pub struct BenchTargetArgs {
     /// Connection string; without it, a private local server is started and removed at the end
     #[arg(value_name = "URI")]
     pub uri: Option<String>,
-    /// Database that is written to; one that holds anything that seekscope did not put there is
-    /// refused
+    /// Database that is written to; one that holds documents that seekscope did not put there is
+    /// refused. An empty collection, such as one that was sharded beforehand, is taken as it is
     #[arg(long, value_name = "NAME", default_value = "seekscope_bench")]
     pub database: String,
-    /// Drop the database at the end [default: keep it, so that further runs need no load]
+    /// Drop the data at the end, and the database if nothing else is left in it; what was there before
+    /// or is sharded is emptied [default: keep it, so that further runs need no load]
     #[arg(long, conflicts_with = "keep")]
     pub drop: bool,
     /// Keep the database at the end; of a local server, its data directory

@@ -18,7 +18,8 @@ use crate::exit::Usage;
 const SAMPLES: u64 = 1000;
 const BARRIER_POLL: Duration = Duration::from_millis(200);
 
-/// Makes room for a load: drops an earlier data set of that name and writes the entry of the new one.
+/// Makes room for a load: drops an earlier data set of that name, or empties its collections where they must
+/// stay, and writes the entry of the new one.
 /// One of several clients drops nothing that the others may have begun.
 pub async fn begin_load(
     target: &Target,

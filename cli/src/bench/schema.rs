@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use seekscope_run::units::format_bytes;
 use seekscope_run::{BenchMeasurement, DeviceFacts, Limitation, SchemaShape, TargetFacts};
-use seekscope_server::{CgroupTree, ProcFs, Server, SlowDisk, SlowDiskSpec, Workspace};
+use seekscope_server::{CgroupTree, ProcFs, SlowDisk, SlowDiskSpec, Workspace};
 use seekscope_workload::schema::{
     Bed, ForeignBed, LabOptions, PrivateBed, Samples, Variant, experiments, measure, recommendation,
 };
@@ -15,6 +15,7 @@ use super::ending::Demands;
 use super::private_server;
 use super::results::Show;
 use super::stage::Stage;
+use super::target::Target;
 use crate::args::{BUCKET_SAMPLES, EmulatedDisk, SchemaArgs};
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -125,18 +126,16 @@ impl<'a> Lab<'a> {
                 }
             }
             Some(uri) => {
-                let server = Server::connect(uri).await?;
-                let facts = server.facts(&ProcFs::host()).await;
-                let pid = self.args.target.pid.or(facts.target.pid);
-                stage.session.document.target = Some(TargetFacts {
-                    pid,
-                    ..facts.target
-                });
+                let target = Target::connect(uri, "", self.args.target.pid).await?;
+                stage.note_target(&target)?;
+                let server = target.server()?.clone();
                 let mut owned = OwnedDatabase::open(&server, &self.options.database).await?;
                 if owned.data_set(DATA_SET).is_some() {
                     owned.drop_data_set(DATA_SET).await?;
                 }
                 owned.record(self.data_set()).await?;
+                refuse_prepared(&mut owned).await?;
+                let pid = target.facts.pid;
                 let mut bed = Bed::Foreign(ForeignBed { server, pid });
                 let measured = self.measure_all(stage, &mut bed).await;
                 owned.drop_data_set(DATA_SET).await?;
@@ -216,6 +215,21 @@ impl<'a> Lab<'a> {
         }
         Ok(())
     }
+}
+
+/// The lab makes each collection anew, and drops it.
+async fn refuse_prepared(owned: &mut OwnedDatabase) -> Result<()> {
+    let lab = owned.data_set(DATA_SET);
+    let Some(name) = lab.and_then(|lab| lab.prepared.first().cloned()) else {
+        return Ok(());
+    };
+    owned.drop_data_set(DATA_SET).await?;
+    Err(Usage(format!(
+        "{}.{name} exists already, and the lab makes and drops its collections itself: drop it, or name \
+         another database with --database",
+        owned.name()
+    ))
+    .into())
 }
 
 fn title(variant: &Variant) -> String {

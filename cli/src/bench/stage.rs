@@ -20,7 +20,7 @@ use seekscope_run::{
 };
 
 use seekscope_workload::own::{RoleRun, run_phase};
-use tokio::task::JoinHandle;
+use tokio::task::JoinSet;
 
 use super::client_choice::{Chosen, choose};
 use super::ending::server_gone;
@@ -188,7 +188,7 @@ impl Stage {
         let sampling = self.start_sampling(target)?;
         let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
         let after = Around::after(target, first).await;
-        sampling.abort();
+        drop(sampling);
         let ended = match ended {
             Ok(ended) => ended,
             Err(ClientError::Stopped) => {
@@ -261,20 +261,23 @@ impl Stage {
         })
     }
 
-    /// Counters of server and host, once a second until aborted.
-    fn start_sampling(&self, target: &Target) -> Result<JoinHandle<()>> {
-        let mut writer = self.session.directory.counter_writer()?;
+    /// Counters of server and host, once a second until dropped.
+    fn start_sampling(&self, target: &Target) -> Result<JoinSet<()>> {
         let device = self
             .session
             .document
             .device
             .as_ref()
             .map(|d| d.device.clone());
-        let mut sampler = target.sampler(device.as_deref());
-        Ok(tokio::spawn(async move {
-            // A run directory that cannot be written is noticed by those who write what was measured.
-            let _ = sampler.every_second(|samples| writer.write(samples)).await;
-        }))
+        let mut sampling = JoinSet::new();
+        for mut sampler in target.samplers(device.as_deref()) {
+            let mut writer = self.session.directory.counter_writer()?;
+            sampling.spawn(async move {
+                // A run directory that cannot be written is noticed by those who write what was measured.
+                let _ = sampler.every_second(|samples| writer.write(samples)).await;
+            });
+        }
+        Ok(sampling)
     }
 
     /// The blocking work on threads of its own.

@@ -7,6 +7,7 @@ use anyhow::Result;
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
+use seekscope_server::examination::Routed;
 use seekscope_server::sampling::Sampler;
 use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{
@@ -42,6 +43,8 @@ pub struct Target {
     pub facts: TargetFacts,
     /// What it would not say about itself.
     pub missing: Vec<Limitation>,
+    /// Who does the work, where it is a router.
+    routed: Option<Routed>,
     local: Option<PrivateServer>,
 }
 
@@ -80,13 +83,25 @@ impl Target {
             local: local.is_some(),
             ..known.target
         };
-        facts.pid = pid.or(facts.pid);
+        let mut missing = known.missing;
+        let routed = Routed::find(&server).await;
+        facts.pid = match &routed {
+            // What a router uses is not what the work costs.
+            Some(_) => None,
+            None => pid.or(facts.pid),
+        };
+        if let Some(routed) = &routed {
+            facts.shards.clone_from(&routed.shards);
+            missing.push(shards_do_the_work(&facts));
+            missing.extend(routed.missing.clone());
+        }
         Ok(Self {
             variant: variant.into(),
             uri,
             peer: Peer::MongoDb(server),
             facts,
-            missing: known.missing,
+            missing,
+            routed,
             local,
         })
     }
@@ -109,12 +124,22 @@ impl Target {
         }
     }
 
-    /// Counters of its process, its host and, where it has such, of its own.
-    pub fn sampler(&self, device: Option<&str>) -> Sampler {
+    /// Counters of its process, its host and, where it has such, of its own; of a router those of its
+    /// shards, each under its own name as the router's are under the router's.
+    pub fn samplers(&self, device: Option<&str>) -> Vec<Sampler> {
         let (proc_fs, pid) = (ProcFs::host(), self.facts.pid);
-        match &self.peer {
-            Peer::MongoDb(server) => Sampler::new(server, &proc_fs, pid, device),
-            Peer::Cassandra(_) => Sampler::of_host(&proc_fs, pid, device),
+        let of_host = || Sampler::of_host(&proc_fs, pid, device);
+        match (&self.peer, &self.routed) {
+            (Peer::MongoDb(server), Some(routed)) => {
+                let router = Sampler::of_member("router", server);
+                let primaries = routed.primaries.iter();
+                let shards = primaries.map(|(name, server)| Sampler::of_member(name, server));
+                [of_host(), router].into_iter().chain(shards).collect()
+            }
+            (Peer::MongoDb(server), None) => {
+                vec![Sampler::new(server, &proc_fs, pid, device)]
+            }
+            (Peer::Cassandra(_), _) => vec![of_host()],
         }
     }
 
@@ -213,7 +238,9 @@ impl Target {
     pub async fn refresh(&mut self) -> Result<()> {
         if let Peer::MongoDb(server) = &self.peer {
             let server = server.another().await?;
-            self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+            if self.routed.is_none() {
+                self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;
+            }
             self.peer = Peer::MongoDb(server);
         }
         Ok(())
@@ -282,8 +309,26 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
         peer: Peer::Cassandra(target),
         facts,
         missing: Vec::new(),
+        routed: None,
         local: None,
     })
+}
+
+fn shards_do_the_work(router: &TargetFacts) -> Limitation {
+    let shards = match router.shards.as_slice() {
+        [] => "which the login may not list".into(),
+        shards => shards.join(", "),
+    };
+    Limitation {
+        what: "what the servers used of CPU and disk is not known".into(),
+        why: format!(
+            "{} is a router (mongos), which keeps no data; its shards do the work: {shards}",
+            router.uri
+        ),
+        remedy: "server.parquet has the counters of each shard's primary, second by second; for CPU and \
+                 disk, run `seekscope top` on the shards' hosts meanwhile"
+            .into(),
+    }
 }
 
 /// What is left of a target.

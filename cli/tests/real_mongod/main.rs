@@ -42,6 +42,7 @@
 )]
 
 mod aged;
+mod bench;
 mod deployments;
 mod disk_opinion;
 mod doctor;

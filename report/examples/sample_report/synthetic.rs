@@ -259,6 +259,7 @@ fn document() -> RunDocument {
         pid: Some(4100),
         dbpath: Some("/var/lib/db".into()),
         cache_bytes: Some(256 << 20),
+        ..TargetFacts::default()
     });
     document.limitations = vec![Limitation {
         what: "the scheduler of the disk is not known".into(),

@@ -17,6 +17,7 @@ mod member;
 mod operations;
 mod oplog;
 pub mod rights;
+mod routed;
 mod settings;
 mod statistics;
 mod table_questions;
@@ -31,6 +32,7 @@ use crate::server::Server;
 
 pub use choice::choose_member;
 pub use deployment::refuse_router;
+pub use routed::Routed;
 pub(crate) use table_questions::TableQuestions;
 
 use std::time::Duration;

@@ -104,3 +104,28 @@ async fn our_data_are_known_again_and_only_they_are_dropped() {
     again.drop_all().await.unwrap();
     assert_eq!(names(&fixture).await, ["theirs"]);
 }
+
+#[tokio::test]
+async fn an_empty_collection_is_taken_as_it_is_and_never_dropped() {
+    let fixture = Fixture::start().await;
+    let server = fixture.server.database(DATABASE);
+    for prepared in ["usertable", "theirs"] {
+        server.create_collection(prepared).await.unwrap();
+    }
+    let open = || OwnedDatabase::open(&fixture.server, DATABASE);
+    for _ in 0..2 {
+        let mut database = open().await.unwrap();
+        database.record(ycsb()).await.unwrap();
+        let found = database.data_set("ycsb").unwrap();
+        assert_eq!(found.prepared, ["usertable"]);
+        let other = DataSet::new("other", vec!["usertable".into()], "1", 5, 1);
+        assert!(database.record(other).await.is_err(), "it is ycsb's now");
+        insert(&fixture, "usertable").await;
+        // A later run knows from the entry what was there before.
+        let mut database = open().await.unwrap();
+        database.drop_data_set("ycsb").await.unwrap();
+        assert_eq!(names(&fixture).await, ["theirs", "usertable"]);
+        let count = fixture.server.count(DATABASE, "usertable").await;
+        assert_eq!(count.unwrap(), 0);
+    }
+}

@@ -1,0 +1,100 @@
+//! `bench` on MongoDB's own servers: what it leaves of a cluster, and whether its figures are the server's.
+
+use mongodb::bson::{Document, doc};
+use seekscope_bench::deployment::Topology;
+use seekscope_run::{COUNTERS_OF_MEMBER, RunDirectory};
+use serde_json::Value;
+
+use crate::running::{Running, shared};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, json, machine};
+
+const RECORDS: i64 = 4_000;
+
+/// What a mongos says of a collection.
+fn stats(cluster: &Running, collection: &str) -> Document {
+    cluster.command("bench_sharded", doc! { "collStats": collection })
+}
+
+fn limitations(document: &Value) -> Vec<String> {
+    let limitations = document["limitations"].as_array().unwrap().iter();
+    limitations.map(Value::to_string).collect()
+}
+
+#[test]
+fn a_sharded_collection_is_loaded_as_it_is_and_stays_sharded() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let cluster = shared(Topology::Sharded { shards: 2 });
+    cluster.command("admin", doc! { "enableSharding": "bench_sharded" });
+    let key = doc! { "_id": "hashed" };
+    let shard = doc! { "shardCollection": "bench_sharded.usertable", "key": key };
+    cluster.command("admin", shard);
+    let records = RECORDS.to_string();
+    let run = |out: &str, more: &[&str]| {
+        let mut command = bench.seekscope(&["bench", "ycsb", cluster.uri(), "--workload", "a"]);
+        command.args(["--database", "bench_sharded", "--records", &records]);
+        command.args(["--operations", "2000", "--out", out]);
+        let document = json(command.args(more));
+        assert_valid("bench", &document);
+        document
+    };
+    // Loading again used to drop the collection, and the next load made one that is not sharded.
+    for out in ["first", "second"] {
+        let document = run(out, &[]);
+        let stats = stats(&cluster, "usertable");
+        assert!(stats.get_bool("sharded").unwrap(), "{stats}");
+        let shards = stats.get_document("shards").unwrap();
+        let counts = shards.values().map(|shard| shard.as_document().unwrap());
+        let counts: Vec<i32> = counts.map(|s| s.get_i32("count").unwrap()).collect();
+        assert_eq!(counts.iter().map(|n| i64::from(*n)).sum::<i64>(), RECORDS);
+        assert!(counts.len() == 2 && !counts.contains(&0), "{counts:?}");
+        the_router_is_not_the_server(&cluster, &document);
+        the_shards_counters_are_recorded(&cluster, &bench, out);
+    }
+    run("third", &["--drop"]);
+    let stats = stats(&cluster, "usertable");
+    assert!(stats.get_bool("sharded").unwrap(), "{stats}");
+    assert_eq!(stats.get_i32("count").unwrap(), 0);
+}
+
+fn the_router_is_not_the_server(cluster: &Running, document: &Value) {
+    let target = &document["target"];
+    assert_eq!(target["product"], "mongos");
+    let shards = target["shards"].to_string();
+    let limitations = limitations(document).join(" ");
+    for shard in ["shard-0", "shard-1"] {
+        let address = cluster.member(shard).port().to_string();
+        assert!(
+            shards.contains(shard) && shards.contains(&address),
+            "{shards}"
+        );
+        assert!(limitations.contains(shard), "{limitations}");
+    }
+    let summary = &document["summary"];
+    for figure in ["server_cpu_us_per_op", "write_amplification"] {
+        assert!(summary[figure].is_null(), "{figure}: {}", summary[figure]);
+    }
+    for step in summary["steps"].as_array().unwrap() {
+        for figure in ["server_cpu_us_per_op", "server_write_bytes_per_op"] {
+            assert!(step[figure].is_null(), "{figure}: {step:#}");
+        }
+        assert_eq!(step["storage_after"]["documents"], RECORDS, "{step:#}");
+    }
+}
+
+fn the_shards_counters_are_recorded(cluster: &Running, bench: &Bench, out: &str) {
+    let directory = RunDirectory::open(&bench.path(out)).unwrap().0;
+    let counters = directory.counters().unwrap();
+    for shard in ["shard-0", "shard-1"] {
+        let port = cluster.member(shard).port().to_string();
+        let of_shard = counters.iter().filter(|counter| {
+            let name = counter.source.strip_prefix(COUNTERS_OF_MEMBER);
+            name.is_some_and(|name| name.ends_with(&port))
+        });
+        let mut names = of_shard.map(|counter| counter.name.as_str());
+        assert!(names.any(|name| name == "opcounters.insert"), "{shard}");
+    }
+    let of_router = |source: &str| ["process", "serverStatus"].contains(&source);
+    assert!(!counters.iter().any(|counter| of_router(&counter.source)));
+}
