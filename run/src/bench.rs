@@ -125,9 +125,11 @@ pub struct BenchStep {
     pub client_rss_bytes: u64,
     /// The server's CPU time over the step, where its process can be seen.
     pub server_cpu_ns: Option<u64>,
-    /// Bytes that the server's process handed to and got from its disk.
+    /// Bytes that the server's process got from its disk, and those that it handed to it, from the checkpoint
+    /// before the step to the end of the one after it.
     pub server_read_bytes: Option<u64>,
     pub server_write_bytes: Option<u64>,
+    /// At these checkpoints: before one, files do not yet hold what was written.
     pub storage_before: Option<StorageFacts>,
     pub storage_after: Option<StorageFacts>,
     pub verification: Option<Verification>,
@@ -280,6 +282,7 @@ pub struct BenchIndexBuild {
     pub elapsed_ns: u64,
     /// Keys in the index over the build's time.
     pub keys_per_s: f64,
+    /// Once a checkpoint has brought all of it to its file; `None` where there was none.
     pub index_bytes: Option<u64>,
     /// Highest resident memory of the server while building.
     pub server_rss_bytes: Option<u64>,
@@ -325,8 +328,8 @@ pub struct SchemaShape {
     /// Queries that did not find exactly the samples that were written (number and sum).
     pub wrong_answers: u64,
     /// `directory_bytes` is by how much the data directory grew. Some servers give uncompressed sizes
-    /// in the other figures.
-    pub storage: StorageFacts,
+    /// in the other figures. `None` where no checkpoint had brought everything to the files.
+    pub storage: Option<StorageFacts>,
     pub limitations: Vec<Limitation>,
 }
 

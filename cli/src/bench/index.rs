@@ -13,9 +13,9 @@ use seekscope_run::{Arrivals, BenchIndexBuild, BenchMeasurement, Limitation};
 use seekscope_server::Namespace;
 use seekscope_workload::index_lab::{
     BigIndexDocuments, BuildProgress, Built, IndexKind, IndexLab, IndexedDocuments, MemoryLimit,
-    kinds, p99_ns, quiesce,
+    kinds, p99_ns,
 };
-use seekscope_workload::{DataSet, Sdu, SduOptions};
+use seekscope_workload::{DataSet, Sdu, SduOptions, quiesce};
 
 use super::client_choice::wanted;
 use super::ending::Demands;

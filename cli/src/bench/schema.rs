@@ -245,7 +245,7 @@ fn title(variant: &Variant) -> String {
 fn fits_the_cache(shapes: &[SchemaShape], cache_bytes: u64) -> Option<Limitation> {
     let largest = shapes
         .iter()
-        .filter_map(|shape| shape.storage.directory_bytes)
+        .filter_map(|shape| shape.storage.as_ref()?.directory_bytes)
         .max()?;
     (largest < cache_bytes).then(|| Limitation {
         what: "how inserts slow down when the data outgrow the server's cache was not seen".into(),
@@ -260,13 +260,18 @@ fn fits_the_cache(shapes: &[SchemaShape], cache_bytes: u64) -> Option<Limitation
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::StorageFacts;
+
     use super::*;
 
     #[test]
     fn a_cache_that_holds_everything_is_said() {
         let mut shape = SchemaShape::default();
         assert_eq!(fits_the_cache(&[shape.clone()], 100), None);
-        shape.storage.directory_bytes = Some(50);
+        shape.storage = Some(StorageFacts {
+            directory_bytes: Some(50),
+            ..StorageFacts::default()
+        });
         assert!(
             fits_the_cache(&[shape.clone()], 100)
                 .unwrap()

@@ -184,11 +184,24 @@ impl Stage {
                 kinds,
             )?);
         }
-        let before = Around::before(target, first).await;
+        let before = async { Ok(Around::before(target, first).await) };
+        let before = self.interruption.or(before).await?;
         let sampling = self.start_sampling(target)?;
         let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
-        let after = Around::after(target, first).await;
         drop(sampling);
+        let mut after = Around::ended(target);
+        {
+            let _step = self.progress.step("waiting for the server's checkpoint");
+            let settled = async {
+                after.settle(target, first).await;
+                Ok(())
+            };
+            // After a signal it is not waited for, and what it would have told is not known.
+            let _ = self.interruption.or(settled).await;
+        }
+        for limitation in [&before, &after].map(|around| around.limitation.clone()) {
+            limitation.into_iter().for_each(|told| self.limit(told));
+        }
         let ended = match ended {
             Ok(ended) => ended,
             Err(ClientError::Stopped) => {

@@ -10,6 +10,7 @@ use seekscope_run::{
     latency_histogram, parse_tag, service_tag_of_response,
 };
 use seekscope_server::ServerUse;
+use seekscope_workload::without_checkpoint;
 
 use super::client_choice::Chosen;
 use super::figures;
@@ -18,29 +19,46 @@ use super::step_recorder::StepRecorder;
 use super::target::Target;
 use super::validity::{self, Judged};
 use crate::args::WarmUpName;
+use crate::exit::message_of;
 
-/// What can be seen of the server from outside at a moment.
+/// What can be seen of the server from outside before a step, or after it. A checkpoint stands at either end:
+/// what the server still has to write for a step is the step's, and no other's.
 #[derive(Debug, Default)]
 pub struct Around {
+    /// Where the step begins or ends.
     used: Option<ServerUse>,
+    /// Where the checkpoint has ended; `None` if there was none.
+    settled: Option<ServerUse>,
     storage: Option<StorageFacts>,
+    /// Why the last two are not known.
+    pub limitation: Option<Limitation>,
 }
 
 impl Around {
-    /// To be taken last before a step, and first after it.
+    /// To be taken last before a step.
     pub async fn before(target: &Target, plan: &StepPlan) -> Self {
+        let mut around = Self::default();
+        around.settle(target, plan).await;
+        around.used = target.server_use();
+        around
+    }
+
+    /// To be taken first after a step; the checkpoint is still to come.
+    pub fn ended(target: &Target) -> Self {
         Self {
-            storage: target.storage(&plan.database, &plan.collections).await,
             used: target.server_use(),
+            ..Self::default()
         }
     }
 
-    /// As [`Self::before`], but the process first: asking for statistics uses some.
-    pub async fn after(target: &Target, plan: &StepPlan) -> Self {
-        let used = target.server_use();
-        Self {
-            used,
-            storage: target.storage(&plan.database, &plan.collections).await,
+    /// Has the server write a checkpoint.
+    pub async fn settle(&mut self, target: &Target, plan: &StepPlan) {
+        match target.checkpoint().await {
+            Ok(()) => {
+                self.settled = target.server_use();
+                self.storage = target.storage(&plan.database, &plan.collections).await;
+            }
+            Err(error) => self.limitation = Some(without_checkpoint(&message_of(&error))),
         }
     }
 }
@@ -187,12 +205,16 @@ fn limitations(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Vec
 pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     step.storage_before.clone_from(&before.storage);
     step.storage_after.clone_from(&after.storage);
-    let used = after.used.as_ref().zip(before.used.as_ref());
-    if let Some(used) = used.and_then(|(after, before)| after.since(before)) {
+    let between = |moment: fn(&Around) -> Option<&ServerUse>| {
+        let (after, before) = (moment(after)?, moment(before)?);
+        after.since(before)
+    };
+    if let Some(used) = between(|around| around.used.as_ref()) {
         step.server_cpu_ns = Some(used.cpu_ns);
         step.server_read_bytes = used.read_bytes;
-        step.server_write_bytes = used.write_bytes;
     }
+    let settled = between(|around| around.settled.as_ref());
+    step.server_write_bytes = settled.and_then(|used| used.write_bytes);
 }
 
 /// `VmHWM` of this process: proc_pid_status(5). 0 where it cannot be read.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
@@ -13,7 +13,7 @@ use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{
     NoServerKind, ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
 };
-use seekscope_workload::DEFAULT_DATABASE;
+use seekscope_workload::{DEFAULT_DATABASE, checkpoint};
 use tokio::time::timeout;
 
 use super::private_server::PrivateServer;
@@ -24,6 +24,9 @@ use crate::session::Session;
 
 /// A server that is stopped or frozen must not stop us.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+/// A checkpoint of a large cache on a slow disk takes its time.
+const CHECKPOINT_LIMIT: Duration = Duration::from_secs(600);
+
 /// What is asked beside the measured requests.
 #[derive(Debug)]
 enum Peer {
@@ -167,6 +170,24 @@ impl Target {
         let asked = storage_facts(self.server().ok()?, database, &names);
         let facts = timeout(ANSWER_LIMIT, asked).await.ok()?.ok()?;
         Some(facts)
+    }
+
+    /// Has it bring everything to its files, and waits for that. Cassandra is not asked: it has no such
+    /// request.
+    pub async fn checkpoint(&self) -> Result<()> {
+        let Peer::MongoDb(server) = &self.peer else {
+            return Ok(());
+        };
+        // A server that hangs would not be waited for in vain for long.
+        self.ping().await?;
+        let asked = checkpoint(server);
+        let late = || {
+            let limit_s = CHECKPOINT_LIMIT.as_secs();
+            anyhow!("its checkpoint took longer than {limit_s} s")
+        };
+        Ok(timeout(CHECKPOINT_LIMIT, asked)
+            .await
+            .map_err(|_| late())??)
     }
 
     /// Does it still answer?

@@ -462,13 +462,13 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
         year_read_ns: vec![900_000_000, 1_000_000_000, 1_100_000_000],
         reads_per_query: Some(812.0),
         read_bytes_per_query: Some(26e6),
-        storage: StorageFacts {
+        storage: Some(StorageFacts {
             documents: 1_000_000,
             data_bytes: 90_000_000,
             storage_bytes: 30_000_000,
             index_bytes: 20_000_000,
             directory_bytes: None,
-        },
+        }),
         ..SchemaShape::default()
     };
     measurement.shapes = vec![

@@ -144,14 +144,16 @@ pub(super) fn shape_storage(input: &BenchReportInput<'_>) -> Option<Table> {
         ],
     );
     for shape in &input.measurement()?.shapes {
-        let storage = &shape.storage;
-        let on_disk = storage.storage_bytes.saturating_add(storage.index_bytes);
-        let per_sample = (shape.samples > 0).then(|| on_disk as f64 / shape.samples as f64);
+        let Some(storage) = &shape.storage else {
+            continue;
+        };
+        let on_disk = storage.disk_bytes().filter(|_| shape.samples > 0);
+        let per_sample = on_disk.map(|bytes| bytes as f64 / shape.samples as f64);
         table.row([
             shape_name(shape).into(),
             format_count(shape.samples).into(),
             format_count(storage.documents).into(),
-            format_bytes(storage.storage_bytes).into(),
+            Cell::or(storage.data_file_bytes().map(format_bytes), NOTHING),
             format_bytes(storage.index_bytes).into(),
             Cell::or(per_sample.map(format_rate), NOTHING),
         ]);

@@ -15,7 +15,7 @@ use super::point_operations::PointOperations;
 use super::verify::{number, verify};
 use super::watch::Watch;
 use crate::sdu::id;
-use crate::{IndexKeys, LoadOptions, Progress, WorkloadError, drop_index, load};
+use crate::{IndexKeys, LoadOptions, Progress, WorkloadError, checkpoint, drop_index, load};
 
 /// A collection on which indexes are built.
 #[derive(Debug)]
@@ -190,14 +190,12 @@ impl IndexLab {
             return Ok(result);
         }
         let (database, collection) = (self.namespace.database(), self.namespace.collection());
-        let stats = self
-            .server
-            .command(database, doc! { "collStats": collection })
-            .await?;
-        result.index_bytes = stats
-            .get_document("indexSizes")
-            .ok()
-            .and_then(|sizes| number(sizes, kind.name));
+        if checkpoint(&self.server).await.is_ok() {
+            let stats = doc! { "collStats": collection };
+            let stats = self.server.command(database, stats).await?;
+            let sizes = stats.get_document("indexSizes").ok();
+            result.index_bytes = sizes.and_then(|sizes| number(sizes, kind.name));
+        }
         let verified = verify(&self.server, database, collection, kind.name, self.count).await;
         result.verified = verified.whole;
         let keys = verified.keys.unwrap_or(self.count);

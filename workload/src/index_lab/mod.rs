@@ -11,7 +11,6 @@ pub mod kind;
 pub mod lab;
 pub mod memory_limit;
 mod point_operations;
-pub mod quiescence;
 mod verify;
 mod watch;
 
@@ -21,4 +20,3 @@ pub use kind::{IndexKind, kinds};
 pub use lab::{BuildProgress, Built, IndexLab};
 pub use memory_limit::MemoryLimit;
 pub use point_operations::PointOperations;
-pub use quiescence::quiesce;

@@ -121,13 +121,12 @@ struct Figures<'a> {
 
 impl<'a> Figures<'a> {
     fn of(shape: &'a SchemaShape) -> Option<Self> {
-        let stored = shape.storage.storage_bytes + shape.storage.index_bytes;
         Some(Self {
             shape,
             year_ns: year_ns(shape)?,
             slow_year_ns: upper_quartile(&shape.year_read_ns)?,
             insert_per_s: first_and_last(shape)?.1,
-            bytes: shape.storage.directory_bytes.unwrap_or(stored) as f64,
+            bytes: shape.storage.as_ref()?.disk_bytes()? as f64,
         })
     }
 
@@ -277,10 +276,10 @@ mod tests {
             insert_per_s: vec![(100, 10_000.0), (1000, last_per_s)],
             year_read_ns: [9, 10, 11].map(|f| year_ms * 100_000 * f).to_vec(),
             reads_per_query: Some(year_ms as f64),
-            storage: StorageFacts {
+            storage: Some(StorageFacts {
                 directory_bytes: Some(bytes),
                 ..StorageFacts::default()
-            },
+            }),
             ..SchemaShape::default()
         }
     }

@@ -12,7 +12,7 @@ use super::filling::{Filled, Filling};
 use super::query;
 use super::samples::{Answer, Samples};
 use super::variant::{Shape, Variant};
-use crate::{IndexKeys, Progress, WorkloadError};
+use crate::{IndexKeys, Progress, WorkloadError, checkpoint, without_checkpoint};
 
 /// Rows per round trip: a year comes in one.
 const CURSOR_BATCH: u32 = 1_000_000;
@@ -87,13 +87,18 @@ pub async fn measure(
         None
     };
     let filled = filling.fill(progress).await?;
-    let storage = storage_facts(&server, &options.database, &[&collection]).await?;
-    let filled_shape = SchemaShape {
+    let mut filled_shape = SchemaShape {
         samples: filled.samples,
         preallocation_ns: preallocation.map(ns),
-        storage,
         ..empty
     };
+    match checkpoint(&server).await {
+        Ok(()) => {
+            let storage = storage_facts(&server, &options.database, &[&collection]).await?;
+            filled_shape.storage = Some(storage);
+        }
+        Err(error) => filled_shape.limitations.push(without_checkpoint(&error)),
+    }
     let mut shapes = Vec::new();
     for (number, disk) in bed.disks().into_iter().enumerate() {
         let reading = read_years(bed, &disk, samples, variant, options).await?;
@@ -108,8 +113,8 @@ pub async fn measure(
     }
     bed.clear(&options.database, &collection).await?;
     let bytes = bed.data_file_bytes();
-    for shape in &mut shapes {
-        shape.storage.directory_bytes = bytes.map(|b| b.saturating_sub(empty_bytes.unwrap_or(0)));
+    for storage in shapes.iter_mut().filter_map(|shape| shape.storage.as_mut()) {
+        storage.directory_bytes = bytes.map(|b| b.saturating_sub(empty_bytes.unwrap_or(0)));
     }
     Ok(shapes)
 }

@@ -8,9 +8,9 @@ use bson::doc;
 use seekscope_client::{ClientSpec, Job, RawTarget, Retries, ScheduleKind, run};
 use seekscope_server::Namespace;
 use seekscope_workload::index_lab::{
-    BigIndexDocuments, IndexLab, IndexedDocuments, MemoryLimit, kinds, p99_ns, quiesce,
+    BigIndexDocuments, IndexLab, IndexedDocuments, MemoryLimit, kinds, p99_ns,
 };
-use seekscope_workload::{Sdu, SduOptions};
+use seekscope_workload::{Sdu, SduOptions, quiesce};
 
 use crate::support::Fixture;
 

@@ -87,14 +87,15 @@ async fn every_shape_of_daily_samples_gives_the_same_answer() {
         assert_eq!(shape.samples, expected, "{shape:?}");
         assert!(shape.cold && shape.reads_per_query.is_some(), "{shape:?}");
         assert!(shape.insert_per_s.len() == 10 && shape.insert_per_s[9].0 == expected);
-        assert!(shape.storage.documents > 0 && shape.storage.directory_bytes.is_some());
+        let storage = shape.storage.as_ref().unwrap();
+        assert!(storage.documents > 0 && storage.directory_bytes.is_some());
         assert_eq!(shape.preallocation_ns.is_some(), shape.preallocated);
     }
     assert_eq!(shapes.len(), all.len());
     let native = shapes.iter().find(|s| s.name == "time-series collection");
     // What such a collection stores are the server's buckets: at least one for each series, and fewer than
     // the samples, which the answers have counted.
-    let buckets = native.unwrap().storage.documents;
+    let buckets = native.unwrap().storage.as_ref().unwrap().documents;
     assert!((6..expected).contains(&buckets), "{buckets}");
     let names: Vec<String> = experiments(&shapes).into_iter().map(|e| e.name).collect();
     assert_eq!(names.len(), 5, "{names:?}");
@@ -113,7 +114,8 @@ async fn buckets_of_minutes_and_hours_hold_what_was_sampled_each_minute() {
     for variant in Variant::all(&samples, 100) {
         if matches!(variant.shape, Shape::TimeBucket(_) | Shape::SizeBucket(_)) {
             let shape = measured(&mut bed, &samples, &variant).await.remove(0);
-            assert!(shape.storage.documents < shape.samples / 20, "{shape:?}");
+            let documents = shape.storage.as_ref().unwrap().documents;
+            assert!(documents < shape.samples / 20, "{shape:?}");
         }
     }
 }
@@ -140,7 +142,8 @@ async fn a_foreign_server_is_measured_warm_and_left_empty() {
     let mut bed = fixture.foreign_bed();
     let samples = samples(1);
     let shapes = measured(&mut bed, &samples, &Variant::new(Shape::Month)).await;
-    assert!(!shapes[0].cold && shapes[0].storage.directory_bytes.is_none());
+    let storage = shapes[0].storage.as_ref().unwrap();
+    assert!(!shapes[0].cold && storage.directory_bytes.is_none());
     assert!(
         shapes[0].limitations[0].what.contains("warm"),
         "{:?}",

@@ -1,11 +1,13 @@
-//! Waiting until a server has finished what earlier work left it: a build should not pay for it.
+//! Waiting until a server has finished what earlier work left it: later work should not pay for it, and
+//! until then files are smaller, and less is written, than the work comes to.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
 use seekscope_run::{Limitation, ProcessIo};
 use seekscope_server::process::io_between;
-use seekscope_server::{ProcFs, Server};
+use seekscope_server::{ProcFs, Server, ServerError};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// Looks in a row at which the server must be quiet.
@@ -14,11 +16,25 @@ const QUIET_LOOKS: u32 = 3;
 const QUIET_CPU_SHARE: f64 = 0.1;
 const QUIET_WRITE_BYTES: u64 = 1 << 20;
 
+/// Has the server bring everything to its files, and returns when it is there. Of a router all shards do.
+pub async fn checkpoint(server: &Server) -> Result<(), ServerError> {
+    server.command("admin", doc! { "fsync": 1 }).await.map(drop)
+}
+
+/// What is not known of work that no checkpoint ended.
+pub fn without_checkpoint(why: &dyn Display) -> Limitation {
+    Limitation {
+        what: "what the data take, and what the server wrote for them, is not known".into(),
+        why: format!("no checkpoint ended the work, so part of it is not in the files: {why}"),
+        remedy: "let the login run fsync (built-in role hostManager)".into(),
+    }
+}
+
 /// Asks for a checkpoint and waits until the server is quiet: its process where it can be seen, else
 /// the changed bytes in its cache. A limitation says if it never was within `limit`.
 pub async fn quiesce(server: &Server, pid: Option<u32>, limit: Duration) -> Option<Limitation> {
     // Where it is refused the server's own checkpoint comes within a minute.
-    let _ = server.command("admin", doc! { "fsync": 1 }).await;
+    let _ = checkpoint(server).await;
     let start = Instant::now();
     let mut before = look(server, pid).await;
     let mut quiet_looks = 0;
