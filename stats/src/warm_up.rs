@@ -3,7 +3,8 @@
 //! White, "An effective truncation heuristic for bias reduction in simulation output", Simulation 1997;
 //! White, Cobb and Spratt, "A comparison of five steady-state truncation heuristics", WSC 2000. Of all
 //! points at which the beginning can be cut off it takes the one that leaves the smallest standard
-//! error of the mean: cutting what is far from the rest pays, cutting more does not.
+//! error of the mean: cutting what is far from the rest pays, cutting more does not. An outage later on makes
+//! the good beginning the part that is far from the rest: who has failures among the values must not cut.
 
 use serde::{Deserialize, Serialize};
 

@@ -16,6 +16,11 @@ use crate::args::WarmUpName;
 /// Intervals of the log begin at whole milliseconds.
 const LOG_RESOLUTION: Duration = Duration::from_millis(1);
 const ALPHA: f64 = 0.05;
+/// More failures than one in a hundred operations of a second are an outage.
+const FAILED_SHARE_MAX: f64 = 0.01;
+/// So many seconds in a row without any operation done are one, too: of a server that hangs, what is under way
+/// has not failed yet.
+const SILENT_S: u32 = 5;
 
 /// What of a step counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +39,7 @@ pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> 
     let (first, never_settled) = match wanted {
         WarmUpName::None => (0, false),
         WarmUpName::For(time) => (first_after(seconds, time), false),
+        WarmUpName::Auto if has_outage(whole) => (0, false),
         WarmUpName::Auto => match warm_up(&series) {
             WarmUp::Cut(cut) => (cut, false),
             WarmUp::NeverSettled => (0, true),
@@ -49,6 +55,26 @@ pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> 
         warm_up_ended_ns: seconds.get(first).filter(|_| first > 0).map(|s| s.t_ns),
         steady: steady(series.get(first..).unwrap_or_default(), what, never_settled),
     }
+}
+
+/// Did much fail, or was nothing done for a while after there had been work? To the rule the good seconds before
+/// look like a warm-up: they are what is farthest from the rest. So nothing is cut where failures follow.
+fn has_outage(seconds: &[SecondTotals]) -> bool {
+    let sum = |second: &SecondTotals, of: fn(&OperationTotals) -> u64| -> u64 {
+        second.operations.iter().map(of).sum()
+    };
+    let done = |second: &SecondTotals| sum(second, |o| o.done);
+    let is_failing = |second: &SecondTotals| {
+        let errors = sum(second, |o| o.errors) as f64;
+        errors > FAILED_SHARE_MAX * (errors + done(second) as f64)
+    };
+    let mut after_work = seconds.iter().skip_while(|second| done(second) == 0);
+    let mut silent_s = 0;
+    let is_silent = |second: &SecondTotals| {
+        silent_s = if done(second) == 0 { silent_s + 1 } else { 0 };
+        silent_s >= SILENT_S
+    };
+    seconds.iter().any(is_failing) || after_work.any(is_silent)
 }
 
 /// Without the last one, which is seldom a whole second.
@@ -246,5 +272,29 @@ mod tests {
         assert_eq!(measured(&seconds, ten, false).first, 10);
         let beyond = WarmUpName::For(Duration::from_secs(1000));
         assert_eq!(measured(&seconds, beyond, false).first, 0);
+    }
+
+    #[test]
+    fn nothing_is_cut_where_failures_follow() {
+        let cut = |seconds: &[SecondTotals]| measured(seconds, WarmUpName::Auto, false).first;
+        let mut done = vec![1000; 10];
+        done.extend([0; 20]);
+        assert_eq!(cut(&seconds(&done)), 0, "a server that failed");
+        let mut hangs = seconds(&done);
+        for second in hangs.iter_mut().flat_map(|s| &mut s.operations) {
+            second.errors = 0;
+        }
+        assert_eq!(cut(&hangs), 0, "one that hangs");
+        // It came back: what is before the outage counts, too.
+        done.extend([1000; 40]);
+        assert_eq!(cut(&seconds(&done)), 0);
+        // A slow first operation is no outage.
+        let mut late = vec![0; 10];
+        late.extend([1000; 60]);
+        let mut late = seconds(&late);
+        for second in late.iter_mut().flat_map(|s| &mut s.operations) {
+            second.errors = 0;
+        }
+        assert_eq!(cut(&late), 10);
     }
 }

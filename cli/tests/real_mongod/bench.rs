@@ -1,5 +1,8 @@
 //! `bench` on MongoDB's own servers: what it leaves of a cluster, and whether its figures are the server's.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use mongodb::bson::{Document, doc};
 use seekscope_bench::deployment::Topology;
 use seekscope_run::{COUNTERS_OF_MEMBER, RunDirectory};
@@ -7,7 +10,7 @@ use serde_json::Value;
 
 use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine};
+use crate::support::{Bench, json, machine, until};
 
 const RECORDS: i64 = 4_000;
 
@@ -154,4 +157,39 @@ fn what_no_checkpoint_has_settled_is_not_known() {
     assert!(summary["steps"][0]["server_write_bytes_per_op"].is_null());
     let limitations = limitations(&document).join(" ");
     assert!(limitations.contains("hostManager"), "{limitations}");
+}
+
+/// The good seconds before an outage were taken for a warm-up, and nothing was left.
+#[test]
+fn the_seconds_before_an_outage_count() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
+    let signal = |signal| rustix::process::kill_process(pid, signal).unwrap();
+    let mut command = bench.seekscope(&["bench", "ycsb", server.uri(), "--workload", "c"]);
+    command.args(["--records", "1000", "--for", "26s", "--timeout", "1s"]);
+    command.args(["--allow-errors", "--json"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = child.spawn().unwrap();
+    // From when there is load: loading takes its time.
+    until(|| {
+        let status = server.command("admin", doc! { "serverStatus": 1 });
+        let queries = status.get_document("opcounters").unwrap().get("query");
+        queries.and_then(|n| n.as_i64().or(n.as_i32().map(i64::from))) > Some(20_000)
+    });
+    std::thread::sleep(Duration::from_secs(8));
+    signal(rustix::process::Signal::STOP);
+    std::thread::sleep(Duration::from_secs(20));
+    signal(rustix::process::Signal::CONT);
+    let output = child.wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let steps = document["summary"]["steps"].as_array().unwrap();
+    let run = steps.iter().find(|step| step["kind"] == "run").unwrap();
+    assert!(run["warm_up_s"].is_null(), "{run:#}");
+    let read = document["summary"]["operations"].as_array().unwrap();
+    let read = read.iter().find(|operation| operation["name"] == "READ");
+    let read = read.unwrap();
+    assert!(read["count"].as_u64() > Some(10_000), "{read:#}");
+    assert!(read["errors"].as_u64() > Some(50), "{read:#}");
 }
