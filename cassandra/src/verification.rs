@@ -25,10 +25,9 @@ pub async fn verify(
     let mut random = SplitMix64::new(options.seed);
     for data in expected {
         if let Some(count) = data.expected_count() {
-            found.expected += count;
             let place = place(keyspace, data.collection());
             let counted = keyspace.session.count(&place, &quoted(KEY_COLUMN)).await;
-            found.counted += counted.map_err(failed())?;
+            found.add_count(count, counted.map_err(failed())?);
         }
         for _ in 0..options.samples {
             let Some(id) = data.sample(&mut random) else {

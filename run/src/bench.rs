@@ -183,9 +183,10 @@ pub struct StorageFacts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct Verification {
-    /// Documents that should be there, and that the server counted.
-    pub expected: u64,
-    pub counted: u64,
+    /// Documents that should be there, and that the server counted; `None` where it is not known how many
+    /// there should be: other clients write too, for example.
+    pub expected: Option<u64>,
+    pub counted: Option<u64>,
     /// Documents read back, and those of them that were missing or different.
     pub sampled: u64,
     pub missing: u64,
@@ -232,12 +233,20 @@ impl StorageFacts {
 }
 
 impl Verification {
+    /// Adds what a collection should hold, and does.
+    pub fn add_count(&mut self, expected: u64, counted: u64) {
+        *self.expected.get_or_insert_default() += expected;
+        *self.counted.get_or_insert_default() += counted;
+    }
+
     /// Does everything agree, as far as it can be known?
     pub fn holds(&self) -> bool {
+        let agrees = |(expected, counted): (u64, u64)| {
+            (expected..=expected.saturating_add(self.in_doubt)).contains(&counted)
+        };
         self.missing == 0
             && self.different == 0
-            && self.counted >= self.expected
-            && self.counted <= self.expected.saturating_add(self.in_doubt)
+            && self.expected.zip(self.counted).is_none_or(agrees)
     }
 }
 

@@ -62,8 +62,7 @@ pub async fn verify(
     for data in expected {
         let collection = primary(server, database, data.collection());
         if let Some(count) = data.expected_count() {
-            found.expected += count;
-            found.counted += count_exactly(server, &collection).await?;
+            found.add_count(count, count_exactly(server, &collection).await?);
         }
         let mut sample = draw(*data, options.samples, &mut random).into_iter();
         loop {

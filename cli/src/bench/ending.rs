@@ -94,12 +94,14 @@ fn invalid(steps: &[BenchStep]) -> Option<String> {
 
 fn unverified(step: &BenchStep) -> Option<String> {
     let found = step.verification.as_ref().filter(|v| !v.holds())?;
+    let counts = found.expected.zip(found.counted);
+    let counts = counts.map_or_else(String::new, |(expected, counted)| {
+        let (expected, counted) = (format_count(expected), format_count(counted));
+        format!("{expected} documents expected, {counted} counted; ")
+    });
     Some(format!(
-        "{}: acknowledged writes are not there: {} documents expected, {} counted; of {} read back {} \
-         missing, {} different",
+        "{}: acknowledged writes are not there: {counts}of {} read back {} missing, {} different",
         step.name,
-        format_count(found.expected),
-        format_count(found.counted),
         format_count(found.sampled),
         format_count(found.missing),
         format_count(found.different)
@@ -304,8 +306,8 @@ mod tests {
         );
         let mut lost = step(5, 0);
         lost.verification = Some(Verification {
-            expected: 5,
-            counted: 4,
+            expected: Some(5),
+            counted: Some(4),
             ..Verification::default()
         });
         assert_eq!(judged(lost, &lenient).0, Outcome::Invalid);

@@ -329,6 +329,10 @@ fn two_clients_add_up() {
     assert_eq!(single, 3001);
     let shown = bench.seekscope(&["report", "all"]).output().unwrap();
     assert!(shown.status.success(), "{}", stderr(&shown));
+    // What no client counted was said to be none.
+    let text = String::from_utf8_lossy(&shown.stdout);
+    assert!(text.contains("documents were not counted"), "{text}");
+    assert!(!text.contains("0 documents expected"), "{text}");
     let twice = bench
         .seekscope(&["merge", "client1", "client1", "--out", "twice"])
         .output()

@@ -74,7 +74,7 @@ fn a_workload_of_one_s_own_runs_with_its_roles_at_the_same_time() {
     assert!(writers.operations[0].count > 0 && writers.operations[0].response.is_some());
     assert!(readers.started_ns < writers.ended_ns && writers.started_ns < readers.ended_ns);
     let verified = writers.verification.as_ref().unwrap();
-    assert_eq!(verified.expected, 500 + writers.operations[0].count);
+    assert_eq!(verified.expected, Some(500 + writers.operations[0].count));
     assert!(verified.holds() && verified.sampled > 0, "{verified:?}");
 }
 

@@ -185,8 +185,8 @@ impl Maker {
                 directory_bytes: None,
             }),
             verification: Some(Verification {
-                expected: documents,
-                counted: documents,
+                expected: Some(documents),
+                counted: Some(documents),
                 sampled: 1000,
                 ..Verification::default()
             }),

@@ -170,31 +170,34 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
 
 /// Were acknowledged writes there?
 pub(crate) fn verification(v: &Verification) -> String {
-    let word = if v.holds() {
-        "Verified"
-    } else {
-        "VERIFICATION FAILED"
+    let word = match (v.holds(), v.expected, v.sampled) {
+        (false, ..) => "VERIFICATION FAILED",
+        (true, None, 0) => "Not verified",
+        (true, ..) => "Verified",
     };
-    let mut text = format!(
-        "{word}: {} documents expected, {} counted",
-        format_count(v.expected),
-        format_count(v.counted)
-    );
+    let mut parts = vec![match v.expected.zip(v.counted) {
+        Some((expected, counted)) => format!(
+            "{} documents expected, {} counted",
+            format_count(expected),
+            format_count(counted)
+        ),
+        None => "documents were not counted, for it is not known how many there should be".into(),
+    }];
     if v.sampled > 0 {
-        text += &format!(
-            "; of {} read back {} missing and {} different",
+        parts.push(format!(
+            "of {} read back {} missing and {} different",
             format_count(v.sampled),
             format_count(v.missing),
             format_count(v.different)
-        );
+        ));
     }
     if v.in_doubt > 0 {
-        text += &format!(
-            "; {} writes without an answer may be there or not",
+        parts.push(format!(
+            "{} writes without an answer may be there or not",
             format_count(v.in_doubt)
-        );
+        ));
     }
-    text + "."
+    format!("{word}: {}.", parts.join("; "))
 }
 
 /// The search for a maximum, in words.
@@ -218,4 +221,31 @@ pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
 pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String> {
     let (low, high) = interval?;
     (value > 0.0 && high >= low).then(|| format!("± {}", format_share((high - low) / 2.0 / value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_counted_is_not_said_to_be_none() {
+        let read_back = Verification {
+            sampled: 1_000,
+            ..Verification::default()
+        };
+        let said = verification(&read_back);
+        assert!(
+            said.starts_with("Verified: documents were not counted"),
+            "{said}"
+        );
+        assert!(said.contains("of 1,000 read back 0 missing"), "{said}");
+        let nothing = verification(&Verification::default());
+        assert!(nothing.starts_with("Not verified"), "{nothing}");
+        let counted = Verification {
+            expected: Some(5),
+            counted: Some(5),
+            ..read_back
+        };
+        assert!(verification(&counted).contains("5 documents expected, 5 counted"));
+    }
 }

@@ -93,8 +93,8 @@ fn lost_writes_stand_in_the_first_line() {
     let mut sample = plain(1, 1.0, 20);
     let steps = &mut sample.document.bench.as_mut().unwrap().steps;
     steps[0].verification = Some(Verification {
-        expected: 10,
-        counted: 9,
+        expected: Some(10),
+        counted: Some(9),
         ..Verification::default()
     });
     let text = sample.terminal(WIDTH);
