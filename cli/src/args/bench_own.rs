@@ -62,7 +62,8 @@ pub struct PrintArgs {
 /// Derive a workload from documents that exist, without copying what they say
 ///
 /// Fields, types, lengths, ranges of numbers and dates, and how well texts compress are kept. Values
-/// of texts and of binary data are not, unless --keep-values says so; field names are.
+/// of texts and of binary data are not, unless --keep-values says so; field names and indexes are. Types that
+/// cannot be generated and options of indexes that are lost are named.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

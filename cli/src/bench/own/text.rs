@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use seekscope_server::{Namespace, Server};
 use seekscope_workload::own::builtin::{BUILTINS, builtin};
 use seekscope_workload::own::sample::{
-    Observed, ShapeText, sample_collection, sample_file, workload_text,
+    Observed, ShapeText, caveats, sample_collection, sample_file, workload_text,
 };
 use serde_json::json;
 
@@ -55,6 +55,9 @@ pub async fn sample(args: &SampleArgs) -> Result<()> {
         progress.say(
             "Texts and binary values were not copied; field names and ranges of numbers and dates were.",
         );
+    }
+    for caveat in caveats(&observed) {
+        progress.say(caveat);
     }
     let Some(path) = &args.out else {
         return show(&collection, &text, args.output.json);

@@ -5,10 +5,11 @@
 //! becomes a choice of as many made-up ones. Numbers and dates keep their lowest and highest value, and
 //! numbers of few different values these.
 
+mod indexes;
 mod observed;
 mod read;
 mod written;
 
 pub use observed::Observed;
 pub use read::{SampleError, sample_collection, sample_file};
-pub use written::{ShapeText, workload_text};
+pub use written::{ShapeText, caveats, workload_text};

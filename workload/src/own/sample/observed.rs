@@ -6,6 +6,8 @@ use bson::RawDocument;
 use bson::raw::RawBsonRef;
 use bson::spec::BinarySubtype;
 
+use super::indexes::Indexes;
+
 /// Paths that are followed; documents that use keys as data have endlessly many.
 const PATHS_MAX: usize = 1_000;
 /// Levels that are followed.
@@ -25,6 +27,10 @@ pub struct Observed {
     paths: usize,
     /// Fields that were not followed, because there were too many or they lay too deep.
     pub left_out: u64,
+    /// Values of types that nothing generates, by type.
+    pub(super) replaced: BTreeMap<&'static str, u64>,
+    /// Of the collection; `None` where only documents were seen.
+    pub(super) indexes: Option<Indexes>,
 }
 
 /// Fields of one document or of nested ones, in order of appearance.
@@ -99,10 +105,12 @@ impl Observed {
         let mut limits = Limits {
             paths: self.paths,
             left_out: 0,
+            replaced: std::mem::take(&mut self.replaced),
         };
         self.fields.add(document, 0, &mut limits);
         self.paths = limits.paths;
         self.left_out += limits.left_out;
+        self.replaced = limits.replaced;
     }
 
     pub fn mean_bytes(&self) -> f64 {
@@ -113,6 +121,7 @@ impl Observed {
 struct Limits {
     paths: usize,
     left_out: u64,
+    replaced: BTreeMap<&'static str, u64>,
 }
 
 impl Fields {
@@ -164,9 +173,33 @@ impl Values {
                 }
                 self.array_lengths.push(length);
             }
-            RawBsonRef::Decimal128(_) => self.others.add(&[0; 11]),
             RawBsonRef::Document(inner) => self.others.add(inner.as_bytes()),
-            _ => self.others.add(&[0; 3]),
+            other => {
+                let (kind, bytes) = replaced(other);
+                *limits.replaced.entry(kind).or_default() += 1;
+                self.others.add(&vec![0; bytes]);
+            }
         }
+    }
+}
+
+/// A type that nothing generates, by its name in the manual, and the length of binary data that take as many
+/// bytes: they have five of their own beside them.
+fn replaced(value: RawBsonRef<'_>) -> (&'static str, usize) {
+    match value {
+        RawBsonRef::Decimal128(_) => ("Decimal128", 16 - 5),
+        RawBsonRef::Timestamp(_) => ("Timestamp", 8 - 5),
+        RawBsonRef::RegularExpression(regex) => {
+            let text = regex.pattern.as_str().len() + regex.options.as_str().len();
+            ("Regular Expression", (text + 2).saturating_sub(5))
+        }
+        RawBsonRef::JavaScriptCode(code) => ("JavaScript", code.len()),
+        RawBsonRef::JavaScriptCodeWithScope(code) => {
+            let scope = code.scope.as_bytes().len();
+            ("JavaScript", code.code.len() + scope)
+        }
+        RawBsonRef::MinKey | RawBsonRef::MaxKey => ("MinKey or MaxKey", 0),
+        RawBsonRef::Array(_) => ("Array", 0),
+        _ => ("DBPointer", 12),
     }
 }

@@ -11,6 +11,7 @@ use seekscope_server::{Namespace, Server, ServerError};
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 
 use super::Observed;
+use super::indexes::Indexes;
 
 /// No more of a file is read.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -80,12 +81,23 @@ pub async fn sample_collection(
             break;
         }
     }
-    match observed.documents {
-        0 => Err(SampleError::Empty {
+    if observed.documents == 0 {
+        return Err(SampleError::Empty {
             place: namespace.to_string(),
-        }),
-        _ => Ok(observed),
+        });
     }
+    // A view has none.
+    observed.indexes = indexes(server, namespace).await.ok();
+    Ok(observed)
+}
+
+async fn indexes(server: &Server, namespace: &Namespace) -> Result<Indexes, ServerError> {
+    let failed = |error| server.error("listIndexes", &error);
+    let list = doc! { "listIndexes": namespace.collection() };
+    let database = server.database(namespace.database());
+    let cursor = database.run_cursor_command(list).await.map_err(failed)?;
+    let specifications: Vec<Document> = cursor.try_collect().await.map_err(failed)?;
+    Ok(Indexes::read(&specifications))
 }
 
 /// The first that is no blank. Nothing but blanks is taken: a dump begins with a length below 16 MiB,

@@ -34,17 +34,14 @@ pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
     } else {
         "# No text or binary value of the sample is in here; field names, ranges of numbers and dates are.\n"
     });
-    if observed.left_out > 0 {
-        let _ = writeln!(
-            out,
-            "# Fields were too many or too deep: {} were left out.",
-            observed.left_out
-        );
+    for caveat in caveats(observed) {
+        let _ = writeln!(out, "# {caveat}");
     }
     let _ = write!(
         out,
-        "name = {name}\nseed = 1\n\n[collections.{collection}]\nrecords = {}\n\n[collections.{collection}.fields]\n",
-        options.records
+        "name = {name}\nseed = 1\n\n[collections.{collection}]\nrecords = {}\n{}\n[collections.{collection}.fields]\n",
+        options.records,
+        indexes(observed)
     );
     let writer = Writer {
         keep_values: options.keep_values,
@@ -65,6 +62,57 @@ pub fn workload_text(observed: &Observed, options: &ShapeText<'_>) -> String {
         batch(observed)
     );
     out
+}
+
+/// In what the workload is not like what was seen, a sentence each.
+pub fn caveats(observed: &Observed) -> Vec<String> {
+    let mut said = Vec::new();
+    if observed.left_out > 0 {
+        said.push(format!(
+            "Fields were too many or too deep: {} were left out.",
+            observed.left_out
+        ));
+    }
+    if !observed.replaced.is_empty() {
+        let kinds = observed.replaced.iter();
+        let kinds: Vec<String> = kinds
+            .map(|(kind, n)| format!("{kind} ({n} values)"))
+            .collect();
+        said.push(format!(
+            "Types that cannot be generated became binary data of the same size: {}.",
+            kinds.join(", ")
+        ));
+    }
+    match &observed.indexes {
+        None => said.push(
+            "Indexes are not known from documents alone, and the workload has none: add those of the collection."
+                .into(),
+        ),
+        Some(indexes) => {
+            if !indexes.simplified.is_empty() {
+                said.push(format!(
+                    "Indexes that lack options of the collection's: {}.",
+                    indexes.simplified.join("; ")
+                ));
+            }
+            if !indexes.left_out.is_empty() {
+                said.push(format!(
+                    "Indexes that made-up values would not suit were left out: {}.",
+                    indexes.left_out.join(", ")
+                ));
+            }
+        }
+    }
+    said
+}
+
+/// A line of the collection's table, if there are any.
+fn indexes(observed: &Observed) -> String {
+    let kept = observed.indexes.as_ref().map(|indexes| &indexes.kept);
+    match kept.filter(|kept| !kept.is_empty()) {
+        Some(kept) => format!("indexes = [{}]\n", kept.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// About a megabyte each.
@@ -344,7 +392,7 @@ fn mean(lengths: &[u32]) -> f64 {
 }
 
 /// A name as TOML writes it.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     let is_bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     match !name.is_empty() && name.bytes().all(is_bare) {
         true => name.into(),
@@ -353,7 +401,7 @@ fn key(name: &str) -> String {
 }
 
 /// A basic string: on one line, whatever it holds.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
         match character {
