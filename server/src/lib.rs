@@ -11,6 +11,7 @@ mod cgroup;
 pub mod data_files;
 pub mod driver_error;
 pub mod examination;
+mod identity;
 mod keeper;
 pub mod leftovers;
 pub mod local_server;

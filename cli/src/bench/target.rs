@@ -119,6 +119,17 @@ impl Target {
         }
     }
 
+    /// Is it the server that another connection string leads to?
+    pub async fn is_same_server(&self, other: &Self) -> bool {
+        if let (Peer::MongoDb(a), Peer::MongoDb(b)) = (&self.peer, &other.peer) {
+            let (a, b) = tokio::join!(a.identity(), b.identity());
+            if a.is_some() && b.is_some() {
+                return a == b;
+            }
+        }
+        self.facts.pid.is_some() && self.facts.pid == other.facts.pid
+    }
+
     /// The cluster and its keyspace, if it is Cassandra: the connection string's, else this.
     pub fn cassandra(&self, keyspace: &str) -> Result<Option<CqlTarget>> {
         match &self.peer {

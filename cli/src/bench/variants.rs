@@ -8,6 +8,7 @@ use super::stage::Stage;
 use super::target::Target;
 use crate::args::{BenchTargetArgs, VersusArgs};
 use crate::environment::Environment;
+use crate::exit::Usage;
 
 /// Opens what the command line names. `uri` may come from elsewhere than [`BenchTargetArgs::uri`].
 pub async fn open(
@@ -39,10 +40,17 @@ async fn targets(
         (Some(uri), None, _) => Ok(vec![Target::connect(uri, "", args.pid).await?]),
         (Some(first), Some(second), _) => {
             let [first_name, second_name] = names_of([first, second]);
-            Ok(vec![
-                Target::connect(first, &first_name, args.pid).await?,
-                Target::connect(second, &second_name, None).await?,
-            ])
+            let first = Target::connect(first, &first_name, args.pid).await?;
+            let second = Target::connect(second, &second_name, None).await?;
+            if first.is_same_server(&second).await {
+                return Err(Usage(format!(
+                    "--vs {}: it is the server of {} under another name, and each load would drop the \
+                     other's data; name a second server",
+                    second.facts.uri, first.facts.uri
+                ))
+                .into());
+            }
+            Ok(vec![first, second])
         }
         (None, _, None) => {
             let _step = stage.progress.step("starting a private local server");

@@ -3,14 +3,15 @@
 use std::process::Stdio;
 use std::time::Duration;
 
-use mongodb::bson::{Document, doc};
+use mongodb::bson::raw::cstr;
+use mongodb::bson::{Decimal128, Document, Regex, Timestamp, doc};
 use seekscope_bench::deployment::Topology;
 use seekscope_run::{COUNTERS_OF_MEMBER, RunDirectory};
 use serde_json::Value;
 
 use crate::running::{Running, own, shared};
 use crate::schemas::assert_valid;
-use crate::support::{Bench, json, machine, until};
+use crate::support::{Bench, assert_fails, json, machine, stderr, until};
 
 const RECORDS: i64 = 4_000;
 
@@ -192,4 +193,119 @@ fn the_seconds_before_an_outage_count() {
     let read = read.unwrap();
     assert!(read["count"].as_u64() > Some(10_000), "{read:#}");
     assert!(read["errors"].as_u64() > Some(50), "{read:#}");
+}
+
+/// The second load dropped what the first had written, and both sides were the same server.
+#[test]
+fn one_server_under_two_names_is_refused() {
+    let bench = Bench::new();
+    for topology in [
+        Topology::Standalone,
+        Topology::ReplicaSet { members: 1 },
+        Topology::Sharded { shards: 2 },
+    ] {
+        let server = shared(topology);
+        let (first, last) = (server.uri(), server.members().pop().unwrap());
+        let second = format!("mongodb://localhost:{}/", server.member(last).port());
+        let mut command = bench.seekscope(&["bench", "ycsb", first, "--vs", &second]);
+        command.args(["--database", "bench_vs", "--records", "10", "--pairs", "1"]);
+        let output = command.output().unwrap();
+        assert_fails(&output, 2, &["--vs", "under another name"]);
+        let listed = server.command("bench_vs", doc! { "listCollections": 1 });
+        let found = listed.get_document("cursor").unwrap();
+        assert_eq!(found.get_array("firstBatch").unwrap().len(), 0, "{listed}");
+    }
+}
+
+#[test]
+fn the_database_of_mongodb_url_is_not_ignored_unsaid() {
+    let bench = Bench::new();
+    let server = shared(Topology::Standalone);
+    let port = server.member("standalone").port();
+    let url = format!("mongodb.url=mongodb://127.0.0.1:{port}/ycsb?w=1");
+    let mut command = bench.seekscope(&["bench", "ycsb", "-p", &url, "--workload", "c"]);
+    command.args([
+        "--database",
+        "bench_url",
+        "--records",
+        "100",
+        "--operations",
+        "10",
+    ]);
+    let limitations = limitations(&json(&mut command)).join(" ");
+    assert!(
+        limitations.contains("database ycsb of mongodb.url"),
+        "{limitations}"
+    );
+    assert!(limitations.contains("bench_url"), "{limitations}");
+}
+
+#[test]
+fn a_sample_names_what_it_changed_and_has_the_indexes() {
+    let bench = Bench::new();
+    let server = shared(Topology::Standalone);
+    let price: Decimal128 = "1.50".parse().unwrap();
+    let pattern = Regex {
+        pattern: cstr!("^a+$").to_owned(),
+        options: cstr!("i").to_owned(),
+    };
+    let documents: Vec<Document> = (0..200)
+        .map(|n| {
+            let at = Timestamp {
+                time: n,
+                increment: 1,
+            };
+            doc! { "price": price, "pattern": pattern.clone(), "at": at, "customer": n }
+        })
+        .collect();
+    let insert = doc! { "insert": "priced", "documents": documents };
+    server.command("bench_sample", insert);
+    let indexes = [
+        doc! { "key": { "customer": 1, "price": -1 }, "name": "by_customer", "sparse": true },
+        doc! { "key": { "pattern": "text" }, "name": "words" },
+    ];
+    let create = doc! { "createIndexes": "priced", "indexes": indexes.to_vec() };
+    server.command("bench_sample", create);
+    let sample = ["bench", "sample", "bench_sample.priced", server.uri()];
+    let output = bench.seekscope(&sample).output().unwrap();
+    let said = stderr(&output);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for kind in [
+        "Decimal128 (200 values)",
+        "Regular Expression (200",
+        "Timestamp (200",
+    ] {
+        assert!(text.contains(kind) && said.contains(kind), "{text}\n{said}");
+    }
+    assert!(
+        text.contains("{ keys = { customer = 1, price = -1 } }"),
+        "{text}"
+    );
+    let simplified = r#""by_customer" without "sparse""#;
+    assert!(
+        text.contains(simplified) && said.contains(simplified),
+        "{text}\n{said}"
+    );
+    assert!(said.contains("left out: \"words\""), "{said}");
+    // It can be run, with these indexes.
+    std::fs::write(bench.path("priced.toml"), text.replace("30s", "1s")).unwrap();
+    let file = bench.path("priced.toml");
+    let run = [
+        "bench",
+        "run",
+        file.to_str().unwrap(),
+        server.uri(),
+        "--scale",
+        "0.001",
+    ];
+    json(
+        bench
+            .seekscope(&run)
+            .args(["--database", "bench_sample_run"]),
+    );
+    let listed = server.command("bench_sample_run", doc! { "listIndexes": "priced" });
+    assert!(
+        listed.to_string().contains("customer_1_price_-1"),
+        "{listed}"
+    );
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::Limitation;
+use seekscope_server::Namespace;
 use seekscope_workload::ycsb::settings::histogram_file;
 use seekscope_workload::ycsb::{Edition, Properties, YcsbSettings, known, workload};
 
@@ -95,7 +96,7 @@ impl Plan {
             duration: duration.or(operations.is_none().then_some(DURATION)),
             operations,
             sending: Sending::new(&args.send, defaults)?,
-            limitations: limitations(&given),
+            limitations: limitations(args, &given),
         })
     }
 }
@@ -225,11 +226,49 @@ fn parts(args: &YcsbArgs, letters: Vec<Letter>) -> Vec<Part> {
     parts
 }
 
-fn limitations(given: &Properties) -> Vec<Limitation> {
+fn limitations(args: &YcsbArgs, given: &Properties) -> Vec<Limitation> {
     let one = |(name, why): (String, &'static str)| Limitation {
         what: format!("the property {name} has no effect"),
         why: why.into(),
         remedy: String::new(),
     };
-    known::without_effect(given).into_iter().map(one).collect()
+    let mut found: Vec<Limitation> = known::without_effect(given).into_iter().map(one).collect();
+    let database = &args.target.database;
+    let url = given.get("mongodb.url").and_then(database_of);
+    if let Some(named) = url.filter(|named| named != database) {
+        found.push(Limitation {
+            what: format!("the database {named} of mongodb.url is not the one that is used"),
+            why: format!("benchmarks write to a database of their own, here {database}"),
+            remedy: format!("--database {named}, if nothing else is in it"),
+        });
+    }
+    found
+}
+
+/// The database that a connection string names, if it does. What may be part of a password is never taken for it.
+fn database_of(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
+    let (_, path) = hosts.split_once('/')?;
+    let name = path.split('?').next().unwrap_or_default();
+    Namespace::new(name, "any").is_ok().then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_of_a_connection_string() {
+        for (url, expected) in [
+            ("mongodb://h1:1,h2/ycsb?w=1", Some("ycsb")),
+            ("mongodb://u:p@h/ycsb", Some("ycsb")),
+            ("mongodb+srv://u:pa/ss@h/?w=1", None),
+            ("mongodb://h", None),
+            ("mongodb://h/", None),
+            ("h:27017/ycsb", None),
+        ] {
+            assert_eq!(database_of(url), expected, "{url}");
+        }
+    }
 }
