@@ -125,6 +125,9 @@ pub struct BenchStep {
     pub client_rss_bytes: u64,
     /// The server's CPU time over the step, where its process can be seen.
     pub server_cpu_ns: Option<u64>,
+    /// CPU time of this host over the step that went to others than this process and the server, or was kept from
+    /// it by its hypervisor; `None` where the server's process cannot be seen.
+    pub others_cpu_ns: Option<u64>,
     /// Bytes that the server's process got from its disk, and those that it handed to it, from the checkpoint
     /// before the step to the end of the one after it.
     pub server_read_bytes: Option<u64>,
@@ -259,8 +262,15 @@ pub struct Saturation {
     pub points: Vec<LoadPoint>,
     /// Operations per second; `None` if none met the objective.
     pub maximum_per_s: Option<f64>,
+    /// The lowest rate above it that missed the objective, more often than not where it was tried again.
+    pub missed_from_per_s: Option<f64>,
+    /// From here on it cannot be told, for the client did not keep up.
+    pub untold_from_per_s: Option<f64>,
     /// Was it held for a longer confirming step?
     pub confirmed: bool,
+    /// The largest share of this host's CPU time that went to others during a probe ([`BenchStep::others_cpu_ns`]);
+    /// `None` where that is not known.
+    pub others_cpu_share: Option<f64>,
 }
 
 /// One load that was tried.
@@ -273,8 +283,10 @@ pub struct LoadPoint {
     pub achieved_per_s: f64,
     pub response: LatencySummary,
     pub server_cpu_ns_per_operation: Option<f64>,
-    /// Why it failed the objective; empty if it met it.
+    /// Why it failed the objective; empty if it met it, or if that cannot be told.
     pub missed: Vec<String>,
+    /// Why it cannot be told whether the server met it.
+    pub untold: Option<String>,
 }
 
 /// One index built on existing data.

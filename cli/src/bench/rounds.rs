@@ -169,6 +169,8 @@ impl Rounds {
         repeated: &mut impl Repeated,
         slo: &Slo,
     ) -> Result<Option<String>> {
+        let cpus = stage.session.document.host.as_ref();
+        let cpus = cpus.map_or(1, |host| host.cpus);
         let mut search = Search::new(self.duration);
         while let Some(probe) = search.next() {
             let what = format!("{} {}", self.name, probe.name);
@@ -184,7 +186,11 @@ impl Rounds {
             let Some(step) = stage.step_at(done.index) else {
                 break;
             };
-            search.note(&probe, step, &done.response, slo);
+            let elapsed_ns = step.ended_ns.saturating_sub(step.started_ns) as f64;
+            let share = |ns: u64| ns as f64 / (elapsed_ns * f64::from(cpus.max(1))).max(1.0);
+            let others = step.others_cpu_ns.map(share);
+            let (response, is_client_bound) = (&done.response, done.is_client_bound);
+            search.note(&probe, step, response, is_client_bound, others, slo);
             stage.progress.say(search.last_line());
         }
         let Searched {

@@ -1,6 +1,7 @@
 //! The highest rate that meets an objective: first what a closed loop does, then open loops from an
 //! eighth of that on, doubling until one fails, then halving the distance; the answer must hold for a
-//! longer step. Decides only; somebody else runs the probes.
+//! longer step. A host is seldom quiet, so a rate fails only if it fails twice, and a probe whose client was
+//! late tells nothing. Decides only; somebody else runs the probes.
 
 use std::time::Duration;
 
@@ -17,11 +18,17 @@ const FACTOR: f64 = 2.0;
 const FIRST_SHARE: f64 = 0.125;
 /// Passing and failing rates this close to one another are the answer.
 const RESOLUTION: f64 = 1.05;
-const PROBES_MAX: usize = 40;
+const PROBES_MAX: usize = 60;
 const CONFIRM_TIME: Duration = Duration::from_secs(30);
 /// Of the confirming step's length.
 const PROBE_SHARE: f64 = 1.0 / 6.0;
 const PROBE_TIME_MIN: Duration = Duration::from_secs(2);
+/// So many verdicts of one kind settle a rate; one that is met at once needs no second.
+const VERDICTS_MIN: usize = 2;
+/// After so many probes of one rate whose client was late it is given up.
+const LATE_MAX: usize = 3;
+/// A generator whose lateness is more than this share of the response time is what was measured.
+const LAG_SHARE_MAX: f64 = 0.5;
 /// A rate that did not hold is lowered by so much and tried again, so often.
 const STEP_BACK: f64 = 0.92;
 const CONFIRMATIONS_MAX: u32 = 3;
@@ -45,17 +52,31 @@ pub struct Searched {
     pub confirmed_step: Option<String>,
 }
 
+/// What a probe says of its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Met,
+    Missed,
+    /// The client was late.
+    Untold,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Search {
     confirm_time: Duration,
     probes: usize,
     closed_per_s: Option<f64>,
-    /// The highest rate that passed, and the lowest that failed.
+    /// The highest rate that passed, the lowest that failed, and the lowest of which nothing can be told.
     passed: Option<f64>,
     failed: Option<f64>,
+    untold: Option<f64>,
+    /// What the probes of the rate under way have said, and the last of them.
+    verdicts: Vec<Verdict>,
+    repeated: Option<Probe>,
     confirmations: u32,
     confirmed: Option<(f64, String)>,
+    others_cpu_share: Option<f64>,
     points: Vec<LoadPoint>,
 }
 
@@ -68,8 +89,12 @@ impl Search {
             closed_per_s: None,
             passed: None,
             failed: None,
+            untold: None,
+            verdicts: Vec::new(),
+            repeated: None,
             confirmations: 0,
             confirmed: None,
+            others_cpu_share: None,
             points: Vec::new(),
         }
     }
@@ -80,11 +105,16 @@ impl Search {
             return None;
         }
         self.probes += 1;
+        if let Some(again) = self.repeated.take() {
+            let mut probe = self.probe(again.per_s, again.duration);
+            probe.is_confirming = again.is_confirming;
+            return Some(probe);
+        }
         let probe_time = self.confirm_time.mul_f64(PROBE_SHARE).max(PROBE_TIME_MIN);
         let Some(closed_per_s) = self.closed_per_s else {
             return Some(self.probe(None, probe_time));
         };
-        match (self.passed, self.failed) {
+        match (self.passed, self.ceiling()) {
             _ if closed_per_s <= 0.0 => None,
             (None, None) => Some(self.probe(Some(closed_per_s * FIRST_SHARE), probe_time)),
             // Even the first was too much: down to what is hardly a load.
@@ -109,6 +139,11 @@ impl Search {
         }
     }
 
+    /// No higher rate is worth a probe.
+    fn ceiling(&self) -> Option<f64> {
+        self.failed.into_iter().chain(self.untold).reduce(f64::min)
+    }
+
     fn probe(&self, per_s: Option<f64>, duration: Duration) -> Probe {
         let rate = per_s.map_or_else(|| "closed".into(), |per_s| format!("{per_s:.0}/s"));
         Probe {
@@ -119,11 +154,24 @@ impl Search {
         }
     }
 
-    /// What the probe came to. Passed: every limit is met, and the schedule was kept.
-    pub fn note(&mut self, probe: &Probe, step: &BenchStep, response: &Histogram<u64>, slo: &Slo) {
+    /// What the probe came to. Passed: every limit is met, and the schedule was kept. `others_cpu_share`: of
+    /// this host, where that is known.
+    pub fn note(
+        &mut self,
+        probe: &Probe,
+        step: &BenchStep,
+        response: &Histogram<u64>,
+        is_client_bound: bool,
+        others_cpu_share: Option<f64>,
+        slo: &Slo,
+    ) {
         let Some(per_s) = probe.per_s else {
             self.closed_per_s = Some(step.throughput_per_s);
             return;
+        };
+        self.others_cpu_share = match (self.others_cpu_share, others_cpu_share) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
         };
         let mut missed = misses(slo, step, response);
         // How late the client was is in the response time, which has met its limit.
@@ -132,13 +180,22 @@ impl Search {
             .iter()
             .filter(|why| !why.starts_with(CLIENT_LATE));
         missed.extend(faults.cloned());
-        let has_passed = missed.is_empty();
-        if probe.is_confirming {
-            self.confirmed = has_passed.then(|| (per_s, step.name.clone()));
-        } else if has_passed {
-            self.passed = Some(self.passed.map_or(per_s, |rate| rate.max(per_s)));
-        } else {
-            self.failed = Some(self.failed.map_or(per_s, |rate| rate.min(per_s)));
+        let late = late_client(step, response, is_client_bound).filter(|_| !missed.is_empty());
+        let verdict = match (&late, missed.is_empty()) {
+            (Some(_), _) => Verdict::Untold,
+            (None, true) => Verdict::Met,
+            (None, false) => Verdict::Missed,
+        };
+        self.verdicts.push(verdict);
+        match settled(&self.verdicts) {
+            None => self.repeated = Some(probe.clone()),
+            Some(verdict) => {
+                self.verdicts.clear();
+                self.settle(probe, per_s, verdict, &step.name);
+            }
+        }
+        if late.is_some() {
+            missed.clear();
         }
         let cpu = step.server_cpu_ns.filter(|_| step.requests > 0);
         self.points.push(LoadPoint {
@@ -148,7 +205,18 @@ impl Search {
             response: LatencySummary::of(response),
             server_cpu_ns_per_operation: cpu.map(|ns| ns as f64 / step.requests as f64),
             missed,
+            untold: late,
         });
+    }
+
+    fn settle(&mut self, probe: &Probe, per_s: f64, verdict: Verdict, step: &str) {
+        let lowest = |rate: Option<f64>| Some(rate.map_or(per_s, |rate| rate.min(per_s)));
+        match verdict {
+            Verdict::Met if probe.is_confirming => self.confirmed = Some((per_s, step.into())),
+            Verdict::Met => self.passed = Some(self.passed.map_or(per_s, |rate| rate.max(per_s))),
+            Verdict::Missed => self.failed = lowest(self.failed),
+            Verdict::Untold => self.untold = lowest(self.untold),
+        }
     }
 
     /// The latest point, for people.
@@ -159,10 +227,11 @@ impl Search {
                 point.offered_per_s,
                 point.achieved_per_s,
                 format_ns(point.response.p99_ns),
-                point
-                    .missed
-                    .first()
-                    .map_or_else(String::new, |why| format!("; missed: {why}"))
+                match (&point.untold, point.missed.first()) {
+                    (Some(why), _) => format!("; cannot tell: {why}"),
+                    (None, Some(why)) => format!("; missed: {why}"),
+                    (None, None) => String::new(),
+                }
             ),
             (None, Some(per_s)) => format!("  a closed loop does {per_s:.0}/s"),
             (None, None) => String::new(),
@@ -184,10 +253,43 @@ impl Search {
                 objective: slo.to_string(),
                 points: self.points,
                 maximum_per_s,
+                missed_from_per_s: self.failed,
+                untold_from_per_s: self.untold,
                 confirmed,
+                others_cpu_share: self.others_cpu_share,
             },
             confirmed_step: self.confirmed.map(|(_, step)| step),
         }
+    }
+}
+
+/// What the probes of one rate say together; `None`: another is needed.
+fn settled(verdicts: &[Verdict]) -> Option<Verdict> {
+    let count = |wanted: Verdict| verdicts.iter().filter(|v| **v == wanted).count();
+    let (met, missed) = (count(Verdict::Met), count(Verdict::Missed));
+    if missed >= VERDICTS_MIN {
+        Some(Verdict::Missed)
+    } else if met >= VERDICTS_MIN || (met > 0 && missed == 0) {
+        Some(Verdict::Met)
+    } else {
+        (count(Verdict::Untold) >= LATE_MAX).then_some(Verdict::Untold)
+    }
+}
+
+/// Why what was measured may be the client's doing.
+fn late_client(
+    step: &BenchStep,
+    response: &Histogram<u64>,
+    is_client_bound: bool,
+) -> Option<String> {
+    let response_ns = response.value_at_quantile(0.99) as f64;
+    if is_client_bound {
+        Some("the client had no CPU time left".into())
+    } else if step.lag.p99_ns as f64 > LAG_SHARE_MAX * response_ns {
+        let lag = format_ns(step.lag.p99_ns);
+        Some(format!("the client itself was late by {lag} (p99)"))
+    } else {
+        None
     }
 }
 
@@ -203,8 +305,30 @@ mod tests {
     }
 
     /// A server that answers in 1 ms up to `capacity`, and in a second beyond; long steps only up to
-    /// `lasting`.
-    fn searched(capacity: f64, lasting: f64) -> (Searched, usize) {
+    /// `lasting`. `disturbed` is the number of a probe
+    /// that others slow down; `is_late` says where the client does.
+    #[derive(Clone, Copy)]
+    struct Made {
+        capacity: f64,
+        lasting: f64,
+        disturbed: Option<usize>,
+        is_late: fn(usize, f64) -> bool,
+    }
+
+    const CALM: Made = Made {
+        capacity: 1000.0,
+        lasting: 1000.0,
+        disturbed: None,
+        is_late: |_, _| false,
+    };
+
+    fn searched(made: Made) -> (Searched, usize) {
+        let Made {
+            capacity,
+            lasting,
+            disturbed,
+            is_late,
+        } = made;
         let mut search = Search::new(None);
         let mut steps = 0;
         while let Some(probe) = search.next() {
@@ -215,7 +339,8 @@ mod tests {
             } else {
                 capacity
             };
-            let ns = if per_s <= limit {
+            let is_late = is_late(steps, per_s);
+            let ns = if per_s <= limit && disturbed != Some(steps) && !is_late {
                 1_000_000
             } else {
                 1_000_000_000
@@ -229,20 +354,27 @@ mod tests {
                     count: 100,
                     ..OperationResult::default()
                 }],
+                lag: LatencySummary {
+                    p99_ns: if is_late { ns } else { 0 },
+                    ..LatencySummary::default()
+                },
                 ..BenchStep::default()
             };
-            search.note(&probe, &step, &response, &slo());
+            search.note(&probe, &step, &response, false, Some(0.1), &slo());
         }
         (search.finish(&slo()), steps)
     }
 
     #[test]
     fn the_highest_passing_rate_is_found_and_confirmed() {
-        let (found, steps) = searched(1000.0, 1000.0);
-        let maximum = found.saturation.maximum_per_s.unwrap();
-        assert!((950.0..=1000.0).contains(&maximum), "{maximum}");
+        let (found, steps) = searched(CALM);
+        let found_per_s = found.saturation.maximum_per_s.unwrap();
+        assert!((950.0..=1000.0).contains(&found_per_s), "{found_per_s}");
+        let missed = found.saturation.missed_from_per_s.unwrap();
+        assert!((1000.0..1060.0).contains(&missed), "{missed}");
         assert!(found.saturation.confirmed && found.confirmed_step.is_some());
-        assert!(steps < 14, "{steps}");
+        assert_eq!(found.saturation.others_cpu_share, Some(0.1));
+        assert!(steps < 20, "{steps}");
         let rates: Vec<f64> = found
             .saturation
             .points
@@ -254,15 +386,58 @@ mod tests {
 
     #[test]
     fn what_does_not_last_is_lowered() {
-        let (found, _) = searched(1000.0, 900.0);
-        let maximum = found.saturation.maximum_per_s.unwrap();
+        let lasting = |lasting| searched(Made { lasting, ..CALM }).0.saturation;
+        let found = lasting(900.0);
+        let maximum = found.maximum_per_s.unwrap();
         assert!(
-            found.saturation.confirmed && (800.0..=900.0).contains(&maximum),
+            found.confirmed && (800.0..=900.0).contains(&maximum),
             "{maximum}"
         );
-        let (never, _) = searched(1000.0, 100.0);
-        assert!(!never.saturation.confirmed && never.saturation.maximum_per_s.is_some());
-        let (dead, _) = searched(0.0, 0.0);
-        assert!(dead.saturation.maximum_per_s.is_none() && !dead.saturation.confirmed);
+        let never = lasting(100.0);
+        assert!(!never.confirmed && never.maximum_per_s.is_some());
+        let dead = Made {
+            capacity: 0.0,
+            ..CALM
+        };
+        let dead = searched(dead).0.saturation;
+        assert!(dead.maximum_per_s.is_none() && !dead.confirmed);
+    }
+
+    #[test]
+    fn one_disturbed_probe_sends_nobody_down() {
+        for probe in 2..20 {
+            let disturbed = Some(probe);
+            let (found, _) = searched(Made { disturbed, ..CALM });
+            let maximum = found.saturation.maximum_per_s.unwrap();
+            assert!((950.0..=1000.0).contains(&maximum), "{probe}: {maximum}");
+            assert!(found.saturation.confirmed, "{probe}");
+        }
+    }
+
+    #[test]
+    fn a_late_client_tells_nothing() {
+        // Now and then it is late: another probe tells.
+        let (found, _) = searched(Made {
+            is_late: |n, _| n % 3 == 0,
+            ..CALM
+        });
+        let maximum = found.saturation.maximum_per_s.unwrap();
+        assert!((950.0..=1000.0).contains(&maximum), "{maximum}");
+        // It cannot send more than half of what the server does.
+        let (found, _) = searched(Made {
+            is_late: |_, per_s| per_s > 500.0,
+            ..CALM
+        });
+        let found = found.saturation;
+        let maximum = found.maximum_per_s.unwrap();
+        assert!(
+            (470.0..=500.0).contains(&maximum) && found.confirmed,
+            "{maximum}"
+        );
+        let untold = found.untold_from_per_s.unwrap();
+        assert!((500.0..530.0).contains(&untold), "{untold}");
+        assert_eq!(found.missed_from_per_s, None);
+        let late = found.points.iter().filter(|point| point.untold.is_some());
+        assert!(late.clone().count() >= 3 && late.clone().all(|p| p.missed.is_empty()));
     }
 }

@@ -84,6 +84,8 @@ pub struct StepDone {
     pub ended: Ended,
     /// Response times of all requests after the warm-up, ns; in a closed loop service times.
     pub response: Histogram<u64>,
+    /// The client, not the server, limited it.
+    pub is_client_bound: bool,
 }
 
 impl Stage {
@@ -271,6 +273,7 @@ impl Stage {
             index,
             ended,
             response: summed.response,
+            is_client_bound: summed.is_client_bound,
         })
     }
 

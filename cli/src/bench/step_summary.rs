@@ -9,7 +9,7 @@ use seekscope_run::{
     BenchStep, ClockOffset, LatencySummary, Limitation, RunDirectory, StorageFacts,
     latency_histogram, parse_tag, service_tag_of_response,
 };
-use seekscope_server::ServerUse;
+use seekscope_server::{CpuTimes, ProcFs, ServerUse};
 use seekscope_workload::without_checkpoint;
 
 use super::client_choice::Chosen;
@@ -27,6 +27,7 @@ use crate::exit::message_of;
 pub struct Around {
     /// Where the step begins or ends.
     used: Option<ServerUse>,
+    host: CpuTimes,
     /// Where the checkpoint has ended; `None` if there was none.
     settled: Option<ServerUse>,
     storage: Option<StorageFacts>,
@@ -40,6 +41,7 @@ impl Around {
         let mut around = Self::default();
         around.settle(target, plan).await;
         around.used = target.server_use();
+        around.host = CpuTimes::read(&ProcFs::host());
         around
     }
 
@@ -47,6 +49,7 @@ impl Around {
     pub fn ended(target: &Target) -> Self {
         Self {
             used: target.server_use(),
+            host: CpuTimes::read(&ProcFs::host()),
             ..Self::default()
         }
     }
@@ -67,6 +70,8 @@ impl Around {
 pub struct SummedUp {
     pub step: BenchStep,
     pub response: Histogram<u64>,
+    /// The client, not the server, limited it.
+    pub is_client_bound: bool,
     pub limitations: Vec<Limitation>,
 }
 
@@ -112,7 +117,7 @@ pub fn summed_up(
         response_p99_ns: figures::p99_of_all(&operations),
     };
     let invalid = validity::faults(&judged);
-    let limitations = limitations(plan, chosen, recorder);
+    let limitations: Vec<Limitation> = client_bound(plan, chosen, recorder).into_iter().collect();
     let step = BenchStep {
         name: plan.name.clone(),
         kind: plan.kind.into(),
@@ -143,6 +148,7 @@ pub fn summed_up(
     Ok(SummedUp {
         step,
         response,
+        is_client_bound: !limitations.is_empty(),
         limitations,
     })
 }
@@ -183,22 +189,19 @@ fn failures(plan: &StepPlan, ended: &Ended) -> Vec<(String, String, u64, String)
     ended.failures.iter().map(of).collect()
 }
 
-fn limitations(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Vec<Limitation> {
-    let mut found = Vec::new();
-    if let Some(share) = validity::client_bottleneck(&plan.job, &recorder.seconds) {
-        found.push(Limitation {
-            what: format!("the client, not the server, limited \"{}\"", plan.name),
-            why: format!(
-                "it used {:.0} % of its {} sending threads' time ({} client)",
-                share * 100.0,
-                plan.job.threads,
-                chosen.name()
-            ),
-            remedy: "more --threads, or several clients with --clients N/M and `seekscope merge`"
-                .into(),
-        });
-    }
-    found
+fn client_bound(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Option<Limitation> {
+    let share = validity::client_bottleneck(&plan.job, &recorder.seconds)?;
+    Some(Limitation {
+        what: format!("the client, not the server, limited \"{}\"", plan.name),
+        why: format!(
+            "it used {:.0} % of its {} sending threads' time ({} client)",
+            share * 100.0,
+            plan.job.threads,
+            chosen.name()
+        ),
+        remedy: "more --threads, or several clients with --clients N/M and `seekscope merge`"
+            .into(),
+    })
 }
 
 /// The server's own figures between the two moments.
@@ -212,6 +215,9 @@ pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
     if let Some(used) = between(|around| around.used.as_ref()) {
         step.server_cpu_ns = Some(used.cpu_ns);
         step.server_read_bytes = used.read_bytes;
+        let ours_ns = used.cpu_ns.saturating_add(step.client_cpu_ns);
+        let taken_ns = after.host.taken_since(&before.host);
+        step.others_cpu_ns = taken_ns.map(|ns| ns.saturating_sub(ours_ns));
     }
     let settled = between(|around| around.settled.as_ref());
     step.server_write_bytes = settled.and_then(|used| used.write_bytes);

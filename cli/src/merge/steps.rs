@@ -126,6 +126,8 @@ fn merge_one(
         client_rss_bytes: sum(|s| s.client_rss_bytes),
         // All clients have looked at the same server, at about the same time.
         server_cpu_ns: most(|s| s.server_cpu_ns),
+        // To each of them the other clients are others.
+        others_cpu_ns: None,
         server_read_bytes: most(|s| s.server_read_bytes),
         server_write_bytes: most(|s| s.server_write_bytes),
         storage_after: last.and_then(|(_, step)| step.storage_after.clone()),

@@ -424,6 +424,7 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
         response: latency(us),
         server_cpu_ns_per_operation: Some(91_000.0),
         missed: missed.iter().map(ToString::to_string).collect(),
+        untold: None,
     };
     measurement.saturation = Some(Saturation {
         objective: "p99=20ms".into(),
@@ -434,7 +435,10 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
             point(8000.0, 30_000, &["p99 is 150 ms"]),
         ],
         maximum_per_s: Some(4000.0),
+        missed_from_per_s: Some(8000.0),
+        untold_from_per_s: None,
         confirmed: true,
+        others_cpu_share: Some(0.02),
     });
     measurement.index_builds = vec![BenchIndexBuild {
         kind: if hostile {

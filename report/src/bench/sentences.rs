@@ -8,6 +8,8 @@ use seekscope_run::{
 use crate::numbers::{format_rate, format_share};
 
 const PROBE: &str = "probe";
+/// Others that use more of the host's CPU time can be what a probe failed by.
+const QUIET_SHARE_MAX: f64 = 0.15;
 
 /// One word for how far the figures may be believed, for style sheets and scripts.
 pub fn outcome_word(document: &RunDocument) -> &'static str {
@@ -202,19 +204,47 @@ pub(crate) fn verification(v: &Verification) -> String {
 
 /// The search for a maximum, in words.
 pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
-    match saturation.maximum_per_s {
-        Some(per_s) => format!(
-            "Maximum with {}: {} operations per second, {}.",
-            saturation.objective,
-            format_rate(per_s),
-            if saturation.confirmed {
-                "held in a longer step"
-            } else {
-                "not confirmed by a longer step"
-            }
-        ),
-        None => format!("No load that was tried met {}.", saturation.objective),
+    let Some(per_s) = saturation.maximum_per_s else {
+        return match saturation.untold_from_per_s {
+            None => format!("No load that was tried met {}.", saturation.objective),
+            Some(untold) => format!(
+                "Whether any load meets {} cannot be told: the client did not keep up with {} per second.",
+                saturation.objective,
+                format_rate(untold)
+            ),
+        };
+    };
+    let mut said = format!(
+        "Maximum with {}: {} operations per second, {}.",
+        saturation.objective,
+        format_rate(per_s),
+        match saturation.confirmed {
+            true => "held in a longer step",
+            false => "not confirmed by a longer step",
+        }
+    );
+    match (saturation.missed_from_per_s, saturation.untold_from_per_s) {
+        (Some(missed), _) => {
+            said += &format!(
+                " It lies between this and {}, which missed it.",
+                format_rate(missed)
+            );
+        }
+        (None, Some(untold)) => {
+            let untold = format_rate(untold);
+            said += &format!(" The server may do more: the client did not keep up with {untold}.");
+        }
+        (None, None) => {}
     }
+    let share = saturation.others_cpu_share;
+    if let Some(share) = share.filter(|share| *share > QUIET_SHARE_MAX) {
+        said += &format!(
+            " The host was not quiet: up to {} of its CPU time went to others during a probe, so on a quiet one \
+             the maximum may be higher.",
+            format_share(share)
+        );
+    }
+    said
 }
 
 /// How wide an interval is: `± 2.1 %`.
@@ -226,6 +256,30 @@ pub(crate) fn margin(value: f64, interval: Option<(f64, f64)>) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_maximum_comes_with_its_interval_and_what_disturbed_it() {
+        let found = seekscope_run::Saturation {
+            objective: "p99=20ms".into(),
+            maximum_per_s: Some(8_070.0),
+            missed_from_per_s: Some(8_771.0),
+            confirmed: true,
+            others_cpu_share: Some(0.05),
+            ..seekscope_run::Saturation::default()
+        };
+        let said = saturation(&found);
+        assert!(said.contains("between this and 8,771"), "{said}");
+        assert!(!said.contains("quiet"), "{said}");
+        let disturbed = seekscope_run::Saturation {
+            missed_from_per_s: None,
+            untold_from_per_s: Some(8_771.0),
+            others_cpu_share: Some(0.4),
+            ..found
+        };
+        let said = saturation(&disturbed);
+        assert!(said.contains("client did not keep up with 8,771"), "{said}");
+        assert!(said.contains("not quiet: up to 40"), "{said}");
+    }
 
     #[test]
     fn what_was_not_counted_is_not_said_to_be_none() {

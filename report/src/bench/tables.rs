@@ -218,9 +218,10 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<Table> {
     );
     for point in &saturation.points {
         let cpu = point.server_cpu_ns_per_operation;
-        let verdict = match point.missed.is_empty() {
-            true => "met".to_string(),
-            false => point.missed.join("; "),
+        let verdict = match (&point.untold, point.missed.is_empty()) {
+            (Some(why), _) => format!("cannot tell: {why}"),
+            (None, true) => "met".to_string(),
+            (None, false) => point.missed.join("; "),
         };
         let head = [
             format_rate(point.offered_per_s).into(),

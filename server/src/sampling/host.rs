@@ -33,6 +33,41 @@ const DISK_FIELDS: [(usize, &str, u64); 13] = [
 const CPU_BUSY: [usize; 5] = [0, 1, 2, 5, 6];
 const CPU_STOLEN: usize = 7;
 
+/// Time of all CPUs of this host together since it started; `None` where the kernel does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// Of all processes and the kernel.
+    pub busy_ns: Option<u64>,
+    /// What the hypervisor kept from them.
+    pub stolen_ns: Option<u64>,
+}
+
+impl CpuTimes {
+    pub fn read(proc_fs: &ProcFs) -> Self {
+        let text = fs::read_to_string(proc_fs.root.join("stat")).unwrap_or_default();
+        let fields = text.lines().find_map(|line| line.strip_prefix("cpu "));
+        let ticks: Vec<u64> = fields
+            .unwrap_or_default()
+            .split_ascii_whitespace()
+            .map_while(|field| field.parse().ok())
+            .collect();
+        let busy = CPU_BUSY.iter().map(|&at| ticks.get(at));
+        let busy: Option<u64> = busy.map(Option::<&u64>::copied).sum();
+        Self {
+            busy_ns: busy.map(ticks_to_ns),
+            stolen_ns: ticks.get(CPU_STOLEN).copied().map(ticks_to_ns),
+        }
+    }
+
+    /// What was busy or kept from us since then.
+    pub fn taken_since(&self, earlier: &Self) -> Option<u64> {
+        let stolen = self.stolen_ns.unwrap_or(0);
+        let stolen = stolen.saturating_sub(earlier.stolen_ns.unwrap_or(0));
+        let busy = self.busy_ns?.saturating_sub(earlier.busy_ns?);
+        Some(busy.saturating_add(stolen))
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct HostCounters {
@@ -99,21 +134,10 @@ impl HostCounters {
 
     /// What all processes together use of the CPUs, and what the hypervisor keeps from them.
     fn read_cpus(&self, rows: &mut Rows) {
-        let text = fs::read_to_string(self.proc_fs.root.join("stat")).unwrap_or_default();
-        let fields = text.lines().find_map(|line| line.strip_prefix("cpu "));
-        let ticks: Vec<u64> = fields
-            .unwrap_or_default()
-            .split_ascii_whitespace()
-            .map_while(|field| field.parse().ok())
-            .collect();
-        let busy = CPU_BUSY.iter().map(|&at| ticks.get(at));
-        let busy: Option<u64> = busy.map(Option::<&u64>::copied).sum();
-        for (name, ticks) in [
-            ("busy_ns", busy),
-            ("stolen_ns", ticks.get(CPU_STOLEN).copied()),
-        ] {
-            if let Some(ticks) = ticks {
-                rows.push("cpu", name, ticks_to_ns(ticks) as f64);
+        let used = CpuTimes::read(&self.proc_fs);
+        for (name, ns) in [("busy_ns", used.busy_ns), ("stolen_ns", used.stolen_ns)] {
+            if let Some(ns) = ns {
+                rows.push("cpu", name, ns as f64);
             }
         }
     }

@@ -8,6 +8,7 @@ mod host;
 pub(crate) mod server_status;
 
 pub use group_memory::GroupMemory;
+pub use host::CpuTimes;
 
 use std::convert::Infallible;
 use std::time::Duration;
