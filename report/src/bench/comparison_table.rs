@@ -24,7 +24,7 @@ const SIDES: [(&str, &str); 8] = [
 pub const SIDES_MAX: usize = SIDES.len();
 
 /// Renders it, `width` characters wide: which letter is what (`labels` may say more than the comparison's
-/// own), `notes` that must be read first, then the figures.
+/// own), `notes` that must be read first, what follows from the figures, then these.
 pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width: u16) -> String {
     let mut text = String::new();
     for (label, (letter, _)) in comparison.labels.iter().zip(SIDES) {
@@ -36,14 +36,14 @@ pub fn comparison_terminal(comparison: &BenchComparison, notes: &[String], width
         text.push('\n');
     }
     text.push('\n');
-    match table(comparison) {
-        Some(numbers) => text += &table_text(&numbers, width),
-        None => text += "They have nothing in common that could be compared.",
-    }
-    text += "\n\n";
     for sentence in sentences(comparison) {
         text += &wrapped(&sentence, width, "");
         text.push('\n');
+    }
+    text.push('\n');
+    match table(comparison) {
+        Some(numbers) => text += &table_text(&numbers, width),
+        None => text += "They have nothing in common that could be compared.",
     }
     visible(text.trim_end()) + "\n"
 }

@@ -46,8 +46,8 @@ pub fn html(input: &BenchReportInput<'_>) -> String {
         header { (header(input)) }
         main {
             noscript { p.note { "The figures need scripts; all numbers stand in the tables." } }
-            (numbers(input))
             (variants_section(variants.as_ref()))
+            (numbers(input))
             (saturation_section(input, saturation.as_ref()))
             (index_builds(input))
             (schema(input, growth.as_ref()))
@@ -136,11 +136,11 @@ fn variants_section(variants: Option<&variants::Variants>) -> Markup {
     html! {
         section #variants {
             h2 { "Variants beside one another" }
+            @for sentence in &variants.sentences { p.meaning { bdi { (sentence) } } }
+            @if let Some(numbers) = &variants.table { (table(numbers)) }
             div.charts {
                 @for chart in &variants.charts { (bars(chart)) }
             }
-            @for sentence in &variants.sentences { p.meaning { bdi { (sentence) } } }
-            @if let Some(numbers) = &variants.table { (table(numbers)) }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! A benchmark as plain text: the verdict first, then the numbers of each step.
+//! A benchmark as plain text: the verdict first, then what several servers or settings came to, then the
+//! numbers of each step.
 
 use super::variants::Variants;
 use super::{BenchReportInput, labs, sentences, tables};
@@ -23,14 +24,20 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     if let Some(measurement) = input.measurement() {
         paragraph(&wrapped(&sentences::headline(measurement), width, ""));
     }
-    let variants = Variants::of(input);
+    // What was asked of several servers or settings is which is better: its answer comes before the steps.
+    if let Some(variants) = Variants::of(input) {
+        let sentences = variants.sentences.iter();
+        let sentences: Vec<String> = sentences.map(|said| wrapped(said, width, "")).collect();
+        paragraph(&sentences.join("\n"));
+        let compared = variants.table.as_ref();
+        paragraph(&compared.map_or_else(String::new, |numbers| table_text(numbers, width)));
+    }
     let numbers = [
         tables::operations(steps),
         tables::conditions(steps),
         tables::costs(steps),
         tables::storage(steps),
         tables::failures(steps),
-        variants.as_ref().and_then(|v| v.table.clone()),
         tables::saturation(input),
         labs::index_builds(input),
         labs::index_build_costs(input),
@@ -41,9 +48,6 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     ];
     for table in numbers.iter().flatten() {
         paragraph(&table_text(table, width));
-    }
-    for sentence in variants.iter().flat_map(|v| &v.sentences) {
-        paragraph(&wrapped(sentence, width, ""));
     }
     paragraph(&said(input, width));
     paragraph(&limitations(document));

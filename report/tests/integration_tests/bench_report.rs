@@ -201,6 +201,9 @@ fn repeated(ratio: f64) -> BenchSample {
 fn interleaved_variants_are_compared_in_pairs() {
     let text = repeated(1.2).terminal(WIDTH);
     assert!(text.contains("more per second than A"), "{text}");
+    // The answer, then its table, then the steps.
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    assert!(at("more per second than A") < at("B / A") && at("B / A") < at("p99.9"));
     let text = repeated(1.0).terminal(WIDTH);
     assert!(
         text.contains("no detectable difference between A and B"),
