@@ -1,5 +1,6 @@
 //! Reading ahead until the scan has ended: some threads read stretches, one follows the scan.
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -276,6 +277,11 @@ impl Prefetch {
             let call_bytes = costs.call_bytes(request_bytes) as u64;
             *lock(&shared.joining) = costs.joining_alone(call_bytes);
         }
+        let depth_max = if is_calibrated {
+            costs.depth
+        } else {
+            DEPTH_MAX
+        };
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
@@ -288,11 +294,7 @@ impl Prefetch {
             helps,
             scan_waits: false,
             scan: ScanReads::default(),
-            depth_max: if is_calibrated {
-                costs.depth
-            } else {
-                DEPTH_MAX
-            },
+            depth_max,
             named_depth: request.depth,
             calls: (0, 0),
             pace,
@@ -306,25 +308,14 @@ impl Prefetch {
         };
         std::thread::scope(|scope| {
             let threads = || -> std::io::Result<()> {
-                let make_reader = || StretchReader::new(Arc::clone(&file), request_bytes);
-                if !is_calibrated {
-                    let shared = &shared;
-                    let thread = std::thread::Builder::new().name("calibration".into());
-                    let (file, bytes) = (Arc::clone(&file), request_bytes);
-                    let make_reader = move || StretchReader::new(Arc::clone(&file), bytes);
-                    thread.spawn_scoped(scope, move || shared.calibrate(&make_reader, bytes))?;
-                }
-                for number in 0..follower.depth_max {
-                    let reader = make_reader();
-                    let (shared, name) = (&shared, format!("prefetch-{number}"));
-                    let thread = std::thread::Builder::new().name(name);
-                    thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
-                }
-                let (over, new_tree) = (&shared.over, &new_tree);
-                let thread = std::thread::Builder::new().name("tree-watch".into());
-                thread.spawn_scoped(scope, move || {
-                    new_tree.watch(&mut directory, &name, checkpoint, over);
-                })?;
+                let (depth, over) = (follower.depth_max, &shared.over);
+                start_readers(scope, &shared, depth, &file, request_bytes)?;
+                let (new_tree, thread) = (&new_tree, std::thread::Builder::new());
+                thread
+                    .name("tree-watch".into())
+                    .spawn_scoped(scope, move || {
+                        new_tree.watch(&mut directory, &name, checkpoint, over);
+                    })?;
                 Ok(())
             };
             let started = threads();
@@ -345,6 +336,29 @@ impl Prefetch {
             _ => Ok(finished),
         }
     }
+}
+
+/// The reading threads, and one that tries the disk where that is to be done.
+fn start_readers<'scope>(
+    scope: &'scope std::thread::Scope<'scope, '_>,
+    shared: &'scope Shared,
+    depth: u32,
+    file: &Arc<File>,
+    request_bytes: usize,
+) -> std::io::Result<()> {
+    let thread = |name: String| std::thread::Builder::new().name(name);
+    let file = Arc::clone(file);
+    let make_reader = move || StretchReader::new(Arc::clone(&file), request_bytes);
+    for number in 0..depth {
+        let reader = make_reader();
+        let thread = thread(format!("prefetch-{number}"));
+        thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
+    }
+    if !shared.is_calibrated.load(Ordering::Relaxed) {
+        let calibrate = move || shared.calibrate(&make_reader, request_bytes);
+        thread("calibration".into()).spawn_scoped(scope, calibrate)?;
+    }
+    Ok(())
 }
 
 /// How long a scan may be kept waiting for all of its leaves: some times as long as reading them should
