@@ -162,6 +162,13 @@ impl Shared {
         self.wake.notify_all();
     }
 
+    /// No scan runs yet that would be held up.
+    fn reads_alone(&self, request_bytes: usize) {
+        let costs = *lock(&self.costs);
+        let call_bytes = costs.call_bytes(request_bytes) as u64;
+        *lock(&self.joining) = costs.joining_alone(call_bytes);
+    }
+
     fn set_costs(&self, costs: DiskCosts, request_bytes: usize) {
         let call_bytes = costs.call_bytes(request_bytes);
         *lock(&self.costs) = costs;
@@ -274,14 +281,10 @@ impl Prefetch {
         let is_calibrated = is_calibrated || !helps;
         let shared = Shared::new(sweep, costs, is_calibrated, request_bytes, &record);
         if waits {
-            let call_bytes = costs.call_bytes(request_bytes) as u64;
-            *lock(&shared.joining) = costs.joining_alone(call_bytes);
+            shared.reads_alone(request_bytes);
         }
-        let depth_max = if is_calibrated {
-            costs.depth
-        } else {
-            DEPTH_MAX
-        };
+        let known_depth = is_calibrated.then_some(costs.depth);
+        let depth_max = known_depth.unwrap_or(DEPTH_MAX);
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
@@ -328,12 +331,11 @@ impl Prefetch {
         })
         .map_err(|source| PrefetchError::Thread { source })?;
         let finished = follower.finish();
-        match lock(&shared.failure).take() {
+        let failure = lock(&shared.failure).take();
+        match failure.filter(|_| finished.record.bytes_read == 0) {
             // Some blocks may be gone with a checkpoint; if nothing was read, something is wrong.
-            Some(source) if finished.record.bytes_read == 0 => {
-                Err(PrefetchError::Read { path, source })
-            }
-            _ => Ok(finished),
+            Some(source) => Err(PrefetchError::Read { path, source }),
+            None => Ok(finished),
         }
     }
 }
