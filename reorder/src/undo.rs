@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
+use seekscope_server::ServerError;
 
 use crate::site::Site;
 use crate::state::Record;
@@ -12,6 +13,9 @@ use crate::{Phase, ReorderError, RolledBack};
 const SETTLE: Duration = Duration::from_millis(250);
 /// How often the copy is looked for.
 const ATTEMPTS: u32 = 240;
+/// How often a server may refuse to drop it for a reason that we do not know: one that still builds the
+/// index of a command whose client went away may call that busy, or a conflict.
+const REFUSALS: u32 = 20;
 
 /// Has the copy taken the original's name? While both names are there, it has not, or not to the end.
 pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, ReorderError> {
@@ -46,7 +50,7 @@ pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, Reo
 
 /// Drops the copy, if there is one, and sees to it that it stays away.
 pub(crate) async fn drop_copy(site: &Site, record: &Record) -> Result<(), ReorderError> {
-    let mut absent = 0;
+    let (mut absent, mut refusals) = (0, 0);
     for _ in 0..ATTEMPTS {
         let Some(found) = site.identity(site.copy_name()).await? else {
             if absent == 1 && !writes_under_way(site).await {
@@ -66,7 +70,10 @@ pub(crate) async fn drop_copy(site: &Site, record: &Record) -> Result<(), Reorde
         let dropped = site.copy().drop().await;
         if let Err(error) = dropped.map_err(|e| site.failed("drop", &e)) {
             // Before 4.4 an index that is being built must come to its end.
-            if !error.to_string().contains("BackgroundOperationInProgress") {
+            let is_building = error.to_string().contains("BackgroundOperationInProgress");
+            refusals += u32::from(!is_building);
+            let is_gone = matches!(error, ReorderError::Server(ServerError::Unreachable { .. }));
+            if is_gone || refusals > REFUSALS {
                 return Err(error);
             }
             tokio::time::sleep(SETTLE).await;

@@ -130,6 +130,8 @@ fn the_server_finds_its_pages_in_memory() {
         "it ended before it was ready"
     );
     wait_until_read(&aged.data(), MOST_BYTES);
+    // The kernel may still be checking the tracer's programs.
+    std::thread::sleep(Duration::from_secs(2));
     let with = aged.scan();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

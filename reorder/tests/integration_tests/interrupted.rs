@@ -320,7 +320,7 @@ async fn stopped_on_request_it_rolls_back() {
         };
         let mut request = bed.request("c", By::Natural, Writers::Quiesced);
         let outcome = apply(&bed.server, &mut request, &act, stop).await;
-        assert_eq!(bed.names().await, ["c"], "{step}");
+        assert_eq!(bed.names().await, ["c"], "{step}: {outcome:?}");
         assert!(bed.scan("c").await == before, "{step}");
         // The swap is not stopped any more.
         match outcome {
