@@ -103,6 +103,9 @@ fn the_shards_counters_are_recorded(cluster: &Running, bench: &Bench, out: &str)
     assert!(!counters.iter().any(|counter| of_router(&counter.source)));
 }
 
+/// By so much the server's sizes of equal files differ.
+const BLOCKS_BYTES: i64 = 128 << 10;
+
 /// A mongod leaves most of a load in its cache for a minute: by its statistics a collection of 20 MB took 4 KiB,
 /// and a document two bytes.
 #[test]
@@ -123,10 +126,14 @@ fn sizes_and_written_bytes_are_those_after_a_checkpoint() {
         ("data_bytes", "size"),
     ] {
         let theirs = stats.get(theirs).unwrap();
-        let theirs = theirs.as_i64().or(theirs.as_i32().map(i64::from));
-        // Another checkpoint moves a few blocks.
-        let ratio = storage[figure].as_f64().unwrap() / theirs.unwrap() as f64;
-        assert!((0.98..1.02).contains(&ratio), "{figure}: {storage} {stats}");
+        let theirs = theirs.as_i64().or(theirs.as_i32().map(i64::from)).unwrap();
+        let ours = storage[figure].as_i64().unwrap();
+        // Another checkpoint moves some blocks, gives others back, and files grow by some at a time.
+        let tolerance = (theirs / 50).max(BLOCKS_BYTES);
+        assert!(
+            (ours - theirs).abs() <= tolerance,
+            "{figure}: {storage} {stats}"
+        );
     }
     assert!(
         storage["storage_bytes"].as_u64() > Some(10_000_000),
