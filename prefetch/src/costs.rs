@@ -33,7 +33,7 @@ const TRIAL_DEPTH: usize = 8;
 const SLOW_NS: f64 = 3e6;
 /// One that is served and one that waits: the server's own reads wait behind them.
 const SLOW_DEPTH: u32 = 2;
-/// … and for so long, at most: longer than a control group saves up for.
+/// How long leaves are read one after the other, at most: longer than a control group saves up for.
 const TRIAL_TIME: Duration = Duration::from_millis(200);
 /// How much is read at least for the estimate of bytes per second, and for how long: throttled disks
 /// serve in slices of 100 ms.
@@ -45,12 +45,15 @@ const CREDIT_TIME: Duration = Duration::from_millis(110);
 const STREAM_GAP_BYTES: u64 = 1 << 20;
 
 /// How long a read of the server may wait behind one of ours, where the disk serves one after the other:
-/// this bounds the bytes of one call and, with the time that calls take, the number of them in flight.
+/// this bounds the bytes of one call.
 const CALL_NS: f64 = 10e6;
+const CALL_BYTES_MIN: f64 = 131_072.0;
+/// Calls become fewer while one takes longer than this, queueing included, and more while it takes less
+/// than that.
 const WAITING_NS_MAX: f64 = 8e6;
 const WAITING_NS_MIN: f64 = 3e6;
-const CALL_BYTES_MIN: f64 = 131_072.0;
-/// See the module.
+
+/// What one more request costs, what the disk reads in a second, and how many requests it likes at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DiskCosts {
     /// What one more request takes with the best number of them in flight, ns.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use seekscope_run::prefetch::PrefetchGain;
 use seekscope_stats::Estimate;
 
-use crate::sweep::Sweep;
+use crate::sweep::{Place, Sweep};
 
 /// What pauses may cost, as a share of the time since the beginning. The first comes early: it is what
 /// shows that reading ahead does harm.
@@ -91,7 +91,7 @@ impl Pauses {
     }
 
     /// Begins one of so many leaves. Returns what is to be given back.
-    pub fn begin(&mut self, sweep: &mut Sweep, leaves: usize) -> Vec<crate::sweep::Place> {
+    pub fn begin(&mut self, sweep: &mut Sweep, leaves: usize) -> Vec<Place> {
         let start = sweep.position() + AHEAD;
         let end = start + leaves;
         if end >= sweep.leaves().len() {

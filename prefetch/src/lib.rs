@@ -8,17 +8,21 @@
 //! Pure: [`sweep`] says what to read next, [`position`] where the scan is, [`guard`] how hard to read,
 //! [`gain`] what it was good for, and whether it was. I/O: [`stretch_reader`] reads and gives back,
 //! [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] look
-//! at disk and host, [`pace`] follows the scan. [`preparation`]
-//! looks at everything before the scan begins, [`run`](mod@run) puts it together.
+//! at disk and host, [`pace`] finds where the scan is. [`preparation`] looks at everything before the scan
+//! begins; [`run`](mod@run) starts the threads that read (`reading`) and the one that follows the scan and
+//! says how many of them may (`following`).
 
 pub mod costs;
 mod error;
+mod followed;
+mod following;
 pub mod gain;
 pub mod guard;
 pub mod memory;
 pub mod pace;
 pub mod position;
 pub mod preparation;
+mod reading;
 pub mod request_size;
 pub mod run;
 pub mod server_reads;

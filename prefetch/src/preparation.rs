@@ -21,6 +21,7 @@ use crate::PrefetchError;
 use crate::costs::{DiskCosts, measure_gap, measure_stream};
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
+use crate::reading::ReadCounts;
 use crate::request_size::request_bytes;
 use crate::run::nanoseconds;
 use crate::server_reads::ServerReads;
@@ -85,6 +86,8 @@ pub struct Prefetch {
     /// The server's reads, as soon as they are traced; `None` where that is not wanted.
     pub(crate) attaching: Option<Attaching>,
     pub(crate) began: Instant,
+    /// What was read to try the disk.
+    pub(crate) counts: ReadCounts,
     /// Filled further while it runs.
     pub record: PrefetchRecord,
     /// What cannot be done, why, and what grants it.
@@ -151,6 +154,7 @@ impl Prefetch {
             pace: Pace::own(engine_ns_per_byte(walked.compressor)),
             attaching: None,
             began: Instant::now(),
+            counts: ReadCounts::default(),
             record,
             limitations: Vec::new(),
             request,
@@ -162,15 +166,15 @@ impl Prefetch {
 
     /// Takes the best way there is of following the scan until it is traced.
     fn follow(&mut self, attaching: Option<Attaching>) {
-        self.record.pace = PrefetchPace::Traced;
         if let Some(counted) = self.request.pid.and_then(Pace::counted) {
             self.pace = counted;
         } else if attaching.is_none() {
             self.limitations.push(not_followed());
         }
-        if attaching.is_none() {
-            self.record.pace = self.pace.kind();
-        }
+        self.record.pace = match attaching {
+            Some(_) => PrefetchPace::Traced,
+            None => self.pace.kind(),
+        };
         self.attaching = attaching;
     }
 
@@ -251,7 +255,7 @@ impl Prefetch {
             self.is_calibrated = false;
             return Ok(costs);
         }
-        let (sweep, record, mut reader) = (&mut self.sweep, &mut self.record, make_reader());
+        let (sweep, counts, mut reader) = (&mut self.sweep, &mut self.counts, make_reader());
         let mut failure = None;
         let rate = measure_stream(bytes as u64, &mut |joining| {
             let Next::Read(stretch) = sweep.next(joining) else {
@@ -263,12 +267,7 @@ impl Prefetch {
             match read {
                 Ok(read) => {
                     sweep.done(&stretch, &read.ours);
-                    if read.bytes > 0 {
-                        record.stretches += 1;
-                        record.leaves_read += stretch.leaves.len() as u64;
-                        record.bytes_read += read.bytes;
-                        record.bridged_bytes += read.bridged_bytes;
-                    }
+                    counts.add(&stretch, &read);
                     Some(read.fetched_bytes)
                 }
                 Err(error) => {
@@ -277,6 +276,7 @@ impl Prefetch {
                 }
             }
         });
+        self.counts.note_in(&mut self.record);
         if let Some(error) = failure {
             return Err(error);
         }

@@ -18,7 +18,6 @@ pub struct ServerRead {
     /// Start and duration, ns.
     pub t_ns: u64,
     pub latency_ns: u64,
-    pub bytes: u64,
     /// It had to wait for the disk.
     pub missed: bool,
     /// Past the page cache.
@@ -86,7 +85,6 @@ impl EventSink for Sink {
             offset: event.offset.filter(|_| is_ours),
             t_ns: event.t_ns,
             latency_ns: event.latency_ns,
-            bytes: event.bytes(),
             missed: event.cache_outcome().is_some_and(|o| waited.contains(&o)),
             direct: event.flags.has(IoFlags::DIRECT),
         });

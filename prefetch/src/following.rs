@@ -1,0 +1,375 @@
+//! The thread that follows the scan: where it is, how many threads may read, what is given back, and when it
+//! all ends.
+
+use std::panic;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use seekscope_run::{Limitation, PrefetchRecord};
+use seekscope_wiredtiger::Leaf;
+
+use crate::followed::{Followed, ScanReads};
+use crate::gain::Pauses;
+use crate::guard::Guard;
+use crate::memory::Budget;
+use crate::pace::{Pace, Seen};
+use crate::preparation::{Attaching, not_followed};
+use crate::reading::{ReadCounts, Shared, lock};
+use crate::run::{Control, Finished, Status, nanoseconds};
+use crate::stretch_reader::StretchReader;
+use crate::sweep::Sweep;
+use crate::tree_watch::NewTree;
+
+/// How often the scan is looked at.
+const LOOK: Duration = Duration::from_millis(3);
+/// How often the guard judges.
+const JUDGE: Duration = Duration::from_millis(100);
+/// How often it is looked at what the kernel took back, and how much memory there is.
+const CHECK: Duration = Duration::from_millis(100);
+/// Pauses to see how long other reads take in peace, all together.
+const PEACE_MAX: Duration = Duration::from_secs(2);
+/// Calls of which the mean time is worth something.
+const CALLS_MIN: u64 = 8;
+/// Leaves that are looked for in memory, at most: 5 ms.
+const SAMPLED: usize = 1024;
+
+/// The thread that follows the scan.
+pub(crate) struct Follower<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) new_tree: &'a NewTree,
+    pub(crate) reader: StretchReader,
+    pub(crate) guard: Option<Guard>,
+    pub(crate) intensity: f64,
+    pub(crate) peace: Duration,
+    pub(crate) helps: bool,
+    /// It was not let begin yet: what the server reads is something else.
+    pub(crate) scan_waits: bool,
+    pub(crate) scan: ScanReads,
+    pub(crate) depth_max: u32,
+    /// Reads in flight that the user wants.
+    pub(crate) named_depth: Option<u32>,
+    /// What had been read at the last judgement.
+    pub(crate) judged: ReadCounts,
+    pub(crate) pace: Pace,
+    pub(crate) attaching: Option<Attaching>,
+    pub(crate) limitations: Vec<Limitation>,
+    pub(crate) followed: Followed,
+    pub(crate) pauses: Option<Pauses>,
+    pub(crate) record: PrefetchRecord,
+    pub(crate) budget: Budget,
+    pub(crate) checked: Instant,
+}
+
+impl Follower<'_> {
+    /// `patience`: how long a scan may be kept waiting; `None`: not at all.
+    pub(crate) fn follow(&mut self, control: &mut Control<'_>, patience: Option<Duration>) {
+        let started = Instant::now();
+        let (mut active, mut judged) = (Instant::now(), Instant::now());
+        loop {
+            let is_time = patience
+                .is_none_or(|time| started.elapsed() >= time || self.shared.sweep().is_read());
+            if is_time && let Some(begin) = control.begin.take() {
+                self.record.scan_waited_ns = nanoseconds(started.elapsed());
+                self.pace.scan_begins();
+                begin();
+            }
+            self.scan_waits = control.begin.is_some();
+            self.take_tracer();
+            let seen = self.look();
+            if seen.active {
+                active = Instant::now();
+            }
+            if judged.elapsed() > JUDGE {
+                judged = Instant::now();
+                self.judge();
+                self.give_up_in_vain();
+                (control.progress)(&self.status());
+            }
+            if self.checked.elapsed() > CHECK {
+                self.check();
+            }
+            let idle = control.idle.is_some_and(|idle| active.elapsed() > idle);
+            let out_of_time = control
+                .duration
+                .is_some_and(|time| started.elapsed() > time);
+            let at_end = control.idle.is_some() && self.is_at_end();
+            if (control.has_ended)()
+                || control.stop.load(Ordering::Relaxed)
+                || idle
+                || out_of_time
+                || at_end
+            {
+                break;
+            }
+            thread::sleep(LOOK);
+        }
+        self.record.elapsed_ns = nanoseconds(started.elapsed());
+        // It must not wait for ever for what has ended.
+        if let (Some(begin), false) = (control.begin.take(), control.stop.load(Ordering::Relaxed)) {
+            begin();
+        }
+    }
+
+    /// The scan has read the last leaf, or all leaves are read and nobody can be watched.
+    fn is_at_end(&self) -> bool {
+        let sweep = self.shared.sweep();
+        sweep.position() >= sweep.leaves().len()
+    }
+
+    /// Where the scan is now, and what follows from that.
+    fn look(&mut self) -> Seen {
+        if let Some(leaves) = self.new_tree.take() {
+            self.take_tree(&leaves);
+        }
+        let seen = self.pace.look(&self.shared.sweep());
+        let Ok(seen) = seen else {
+            // The trace broke off; what can still be had is the window as it is.
+            return Seen::default();
+        };
+        self.note_reads(&seen);
+        if let (Some(next), false) = (seen.next, self.scan_waits) {
+            if seen.active {
+                self.followed.scan_at(next);
+                // Reads that are traced tell the pauses themselves.
+                if seen.reads.is_empty()
+                    && let Some(pauses) = &mut self.pauses
+                {
+                    pauses.scan_at(next, self.followed.elapsed_ns());
+                }
+            }
+            self.move_to(next);
+        }
+        self.pause();
+        self.allow();
+        seen
+    }
+
+    /// The tracer, when it is ready.
+    fn take_tracer(&mut self) {
+        if !self.attaching.as_ref().is_some_and(|a| a.is_finished()) {
+            return;
+        }
+        let attached = self.attaching.take().map(JoinHandle::join);
+        match attached {
+            Some(Ok(Ok(reads))) => self.pace = Pace::traced(reads),
+            Some(Ok(Err(error))) => {
+                self.limitations.push(Limitation {
+                    what: "the scan is not followed by the server's reads".into(),
+                    why: error.to_string(),
+                    remedy: "run as root".into(),
+                });
+                if matches!(self.pace, Pace::Own { .. }) {
+                    self.limitations.push(not_followed());
+                }
+            }
+            Some(Err(panic)) => panic::resume_unwind(panic),
+            None => {}
+        }
+    }
+
+    /// How many reads in flight the disk bears, by how long they take.
+    fn adapt_depth(&mut self) {
+        if let Some(depth) = self.named_depth {
+            lock(&self.shared.costs).depth = depth.max(1);
+            return;
+        }
+        let counts = *lock(&self.shared.counts);
+        let calls = counts.calls - self.judged.calls;
+        if calls >= CALLS_MIN {
+            let call_ns = (counts.calls_ns - self.judged.calls_ns) as f64 / calls as f64;
+            self.judged = counts;
+            lock(&self.shared.costs).adapt_depth(call_ns, self.depth_max);
+        }
+    }
+
+    /// Begins a pause where it is time for one.
+    fn pause(&mut self) {
+        let Some(pauses) = self
+            .pauses
+            .as_mut()
+            .filter(|_| self.helps && !self.scan_waits)
+        else {
+            return;
+        };
+        if !self.followed.has_moved() || matches!(self.pace, Pace::Own { .. }) {
+            return;
+        }
+        let mut sweep = self.shared.sweep();
+        let leaf_bytes = sweep.mean_leaf_bytes();
+        let costs = *lock(&self.shared.costs);
+        let leaf_ns = costs.request_ns + leaf_bytes * 1e9 / costs.bytes_per_s.max(1.0);
+        let Some(wanted) = pauses.wanted(self.followed.elapsed_ns(), leaf_ns) else {
+            return;
+        };
+        let ours = pauses.begin(&mut sweep, wanted);
+        drop(sweep);
+        // What stays in memory makes the gain look smaller, and does no other harm.
+        let _ = self.reader.give_back(&ours);
+    }
+
+    /// Ends it all where the scan is no faster for it.
+    fn give_up_in_vain(&mut self) {
+        let Some(pauses) = self.pauses.as_ref().filter(|_| self.helps) else {
+            return;
+        };
+        let progress = self.followed.progress(&self.shared.sweep());
+        if pauses.are_in_vain(&progress) {
+            self.helps = false;
+            let why = "the scan was no faster with it than without, so it ended";
+            self.record.cannot_help.push(why.into());
+        }
+    }
+
+    fn move_to(&mut self, next: usize) {
+        let mut sweep = self.shared.sweep();
+        if next == sweep.position() {
+            return;
+        }
+        let passed = sweep.advance(next);
+        let gives_back = !sweep.fits();
+        drop(sweep);
+        self.shared.wake.notify_all();
+        if gives_back && !passed.is_empty() {
+            self.record.released_bytes += passed.iter().map(|p| u64::from(p.length)).sum::<u64>();
+            // What could not be given back, the kernel takes when it needs it.
+            let _ = self.reader.give_back(&passed);
+        }
+    }
+
+    /// Statistics of the server's reads, and what the guard needs of them.
+    fn note_reads(&mut self, seen: &Seen) {
+        let in_peace = self.shared.reading.load(Ordering::Relaxed) == 0;
+        for read in &seen.reads {
+            let Some(offset) = read.offset else {
+                if let (Some(guard), true) = (&mut self.guard, read.missed) {
+                    guard.others_read(read.latency_ns, in_peace);
+                }
+                continue;
+            };
+            self.scan.add(read);
+            if let (Some(ordinal), Some(pauses)) =
+                (self.shared.sweep().ordinal_at(offset), &mut self.pauses)
+            {
+                pauses.scan_at(ordinal, read.t_ns);
+            }
+            if read.direct && self.helps {
+                self.helps = false;
+                let why = "the server reads the file past the page cache (O_DIRECT)";
+                self.record.cannot_help.push(why.into());
+            }
+        }
+    }
+
+    /// How many threads may read.
+    fn allow(&mut self) {
+        let position = self.shared.sweep().position();
+        let peace = self.guard.as_ref().is_some_and(Guard::wants_peace) && self.peace < PEACE_MAX;
+        if peace {
+            // As long as until the next look.
+            self.peace += LOOK;
+        }
+        let in_pause = self.pauses.as_ref().is_some_and(|p| p.holds(position));
+        let pauses = !self.helps || peace || in_pause;
+        let depth = f64::from(lock(&self.shared.costs).depth) * self.intensity;
+        let allowed = if pauses {
+            0
+        } else {
+            whole(depth.ceil().max(1.0))
+        };
+        let duty = whole(depth.min(1.0) * 1000.0);
+        self.shared.allowed.store(allowed, Ordering::Relaxed);
+        self.shared.duty.store(duty, Ordering::Relaxed);
+    }
+
+    fn judge(&mut self) {
+        if let Some(guard) = &mut self.guard {
+            self.intensity = guard.intensity();
+        }
+        self.adapt_depth();
+    }
+
+    /// Memory that the kernel took back, or that there is no more.
+    fn check(&mut self) {
+        self.checked = Instant::now();
+        let held = self.shared.sweep().held_next(SAMPLED);
+        let lost = self.reader.lost(&held).unwrap_or_default();
+        let bytes = self.budget.bytes(Path::new("/"), held.len(), lost.len());
+        let mut sweep = self.shared.sweep();
+        lost.iter().for_each(|leaf| sweep.lost(*leaf));
+        let mut too_many = bytes.map_or_else(Vec::new, |bytes| sweep.set_memory(bytes));
+        drop(sweep);
+        // What is left of lost ones is still ours.
+        too_many.extend(lost);
+        let _ = self.reader.give_back(&too_many);
+    }
+
+    fn take_tree(&mut self, leaves: &[Leaf]) {
+        let mut sweep = self.shared.sweep();
+        let Some(newer) = Sweep::new(leaves, sweep.memory_bytes()) else {
+            return;
+        };
+        *sweep = sweep.in_tree_of(newer);
+        drop(sweep);
+        self.pace.tree_changed();
+        if let Some(pauses) = &mut self.pauses {
+            pauses.forget();
+        }
+        self.record.trees += 1;
+    }
+
+    fn status(&self) -> Status {
+        let sweep = self.shared.sweep();
+        Status {
+            position: sweep.position() as u64,
+            leaves: sweep.leaves().len() as u64,
+            held_bytes: sweep.held_bytes(),
+            bytes_read: lock(&self.shared.counts).bytes,
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Finished {
+        let sweep = self.shared.sweep();
+        let record = &mut self.record;
+        record.position = sweep.position() as u64;
+        record.shrunk = self.budget.decreases;
+        record.window_bytes = sweep.memory_bytes();
+        record.fits = sweep.fits();
+        record.rounds = sweep.rounds;
+        record.gap_bytes = lock(&self.shared.joining).gap_bytes;
+        let costs = *lock(&self.shared.costs);
+        record.request_ns = costs.request_ns;
+        record.bytes_per_s = costs.bytes_per_s;
+        record.depth = costs.depth;
+        record.pace = self.pace.kind();
+        lock(&self.shared.counts).note_in(record);
+        if matches!(self.pace, Pace::Traced { .. }) {
+            record.server_reads = Some(self.scan.reads);
+            record.server_misses = Some(self.scan.misses);
+            record.server_read_share = self.scan.time_share();
+        }
+        if let Some(guard) = &self.guard {
+            record.gave_way = guard.decreases;
+            record.others_wait = guard.others_wait();
+        }
+        let progress = self.followed.progress(&sweep);
+        record.gain = self
+            .pauses
+            .as_ref()
+            .and_then(|pauses| pauses.gain(&progress));
+        drop(sweep);
+        Finished {
+            record: self.record,
+            limitations: self.limitations,
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a small positive number, and the cast saturates"
+)]
+fn whole(value: f64) -> u32 {
+    value as u32
+}

@@ -1,0 +1,236 @@
+//! The threads that read stretches, what they share with the one that follows the scan, and the trial of a
+//! quick disk beside them.
+
+use std::fs::File;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use seekscope_run::PrefetchRecord;
+
+use crate::costs::{DiskCosts, calibrate, measure_stream};
+use crate::stretch_reader::{StretchRead, StretchReader};
+use crate::sweep::{Joining, Next, Stretch, Sweep};
+
+/// How often a thread that has nothing to do looks again.
+const LOOK: Duration = Duration::from_millis(3);
+/// A thread that reads only for a share of the time rests so long at most.
+const REST_MAX: Duration = Duration::from_millis(500);
+/// Leaves that a quick disk is tried with, at most, and of those in the window at most one in so many.
+const CALIBRATION_LEAVES: usize = 2048;
+const CALIBRATION_SHARE: usize = 4;
+
+/// What was read.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ReadCounts {
+    stretches: u64,
+    leaves: u64,
+    pub(crate) bytes: u64,
+    bridged_bytes: u64,
+    /// Read calls, and the time that they took together, ns.
+    pub(crate) calls: u64,
+    pub(crate) calls_ns: u64,
+}
+
+impl ReadCounts {
+    /// What was all in memory does not count.
+    pub(crate) fn add(&mut self, stretch: &Stretch, read: &StretchRead) {
+        if read.bytes > 0 {
+            self.stretches += 1;
+            self.leaves += stretch.leaves.len() as u64;
+            self.bytes += read.bytes;
+            self.bridged_bytes += read.bridged_bytes;
+            self.calls += read.calls;
+            self.calls_ns += read.elapsed_ns;
+        }
+    }
+
+    pub(crate) fn note_in(&self, record: &mut PrefetchRecord) {
+        record.stretches = self.stretches;
+        record.leaves_read = self.leaves;
+        record.bytes_read = self.bytes;
+        record.bridged_bytes = self.bridged_bytes;
+    }
+}
+
+/// Shared by the threads.
+pub(crate) struct Shared {
+    sweep: Mutex<Sweep>,
+    /// Tells waiting threads that the scan has moved, or that all is over.
+    pub(crate) wake: Condvar,
+    pub(crate) costs: Mutex<DiskCosts>,
+    pub(crate) joining: Mutex<Joining>,
+    /// That the disk takes at once.
+    request_bytes: usize,
+    call_bytes: AtomicUsize,
+    /// Until the disk is known, only the thread that tries it reads.
+    is_calibrated: AtomicBool,
+    /// Threads that may read; 0 pauses.
+    pub(crate) allowed: AtomicU32,
+    /// The share of the time in which a single thread reads, in thousandths.
+    pub(crate) duty: AtomicU32,
+    pub(crate) over: AtomicBool,
+    /// Threads that are reading.
+    pub(crate) reading: AtomicU32,
+    pub(crate) counts: Mutex<ReadCounts>,
+    pub(crate) failure: Mutex<Option<io::Error>>,
+}
+
+impl Shared {
+    /// `counts`: what was read before.
+    pub(crate) fn new(
+        sweep: Sweep,
+        costs: DiskCosts,
+        is_calibrated: bool,
+        request_bytes: usize,
+        counts: ReadCounts,
+    ) -> Self {
+        let call_bytes = costs.call_bytes(request_bytes);
+        Self {
+            sweep: Mutex::new(sweep),
+            wake: Condvar::new(),
+            costs: Mutex::new(costs),
+            joining: Mutex::new(costs.joining(call_bytes as u64)),
+            request_bytes,
+            call_bytes: AtomicUsize::new(call_bytes),
+            is_calibrated: AtomicBool::new(is_calibrated),
+            allowed: AtomicU32::new(0),
+            duty: AtomicU32::new(1000),
+            over: AtomicBool::new(false),
+            reading: AtomicU32::new(0),
+            counts: Mutex::new(counts),
+            failure: Mutex::new(None),
+        }
+    }
+
+    pub(crate) fn sweep(&self) -> MutexGuard<'_, Sweep> {
+        lock(&self.sweep)
+    }
+
+    /// Tries a quick disk with what the scan needs first.
+    fn calibrate(&self, make_reader: &(dyn Fn() -> StretchReader + Sync)) {
+        let (sweep, alone) = (self.sweep(), *lock(&self.costs));
+        let window = sweep.window();
+        let count = (window.len() / CALIBRATION_SHARE).min(CALIBRATION_LEAVES);
+        let leaves = sweep.leaves()[window][..count].to_vec();
+        drop(sweep);
+        match calibrate(make_reader, &leaves, alone) {
+            Ok((costs, ours)) => {
+                self.sweep().hold(&ours);
+                let mut reader = make_reader();
+                let rate = measure_stream(self.request_bytes as u64, &mut |joining| {
+                    let over = self.over.load(Ordering::Relaxed);
+                    let next = if over {
+                        Next::Nothing
+                    } else {
+                        self.sweep().next(joining)
+                    };
+                    match next {
+                        Next::Read(stretch) => Some(self.read(&mut reader, &stretch)),
+                        Next::Full | Next::Nothing => None,
+                    }
+                });
+                let leaf_bytes = self.sweep().mean_leaf_bytes();
+                self.set_costs(costs.with_rate(rate, leaf_bytes));
+            }
+            Err(error) => *lock(&self.failure) = Some(error),
+        }
+        self.is_calibrated.store(true, Ordering::Relaxed);
+        self.wake.notify_all();
+    }
+
+    /// No scan runs yet that would be held up.
+    pub(crate) fn reads_alone(&self) {
+        let costs = *lock(&self.costs);
+        let call_bytes = costs.call_bytes(self.request_bytes) as u64;
+        *lock(&self.joining) = costs.joining_alone(call_bytes);
+    }
+
+    fn set_costs(&self, costs: DiskCosts) {
+        let call_bytes = costs.call_bytes(self.request_bytes);
+        *lock(&self.costs) = costs;
+        *lock(&self.joining) = costs.joining(call_bytes as u64);
+        self.call_bytes.store(call_bytes, Ordering::Relaxed);
+    }
+
+    /// One reading thread, the `number`-th from 0.
+    fn read_on(&self, number: u32, mut reader: StretchReader) {
+        while !self.over.load(Ordering::Relaxed) {
+            let is_calibrated = self.is_calibrated.load(Ordering::Relaxed);
+            let stretch = match is_calibrated && number < self.allowed.load(Ordering::Relaxed) {
+                true => self.next(),
+                false => None,
+            };
+            let Some(stretch) = stretch else {
+                let sweep = self.sweep();
+                // Whoever notices first: the scan has moved, or time has passed.
+                drop(self.wake.wait_timeout(sweep, LOOK));
+                continue;
+            };
+            let started = Instant::now();
+            self.reading.fetch_add(1, Ordering::Relaxed);
+            self.read(&mut reader, &stretch);
+            self.reading.fetch_sub(1, Ordering::Relaxed);
+            let duty = f64::from(self.duty.load(Ordering::Relaxed)) / 1000.0;
+            if duty < 1.0 {
+                let rest = started.elapsed().mul_f64(1.0 / duty.max(0.01) - 1.0);
+                std::thread::sleep(rest.min(REST_MAX));
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Stretch> {
+        let joining = *lock(&self.joining);
+        match self.sweep().next(joining) {
+            Next::Read(stretch) => Some(stretch),
+            Next::Full | Next::Nothing => None,
+        }
+    }
+
+    /// Bytes that were not in memory.
+    fn read(&self, reader: &mut StretchReader, stretch: &Stretch) -> u64 {
+        reader.set_call_bytes(self.call_bytes.load(Ordering::Relaxed));
+        match reader.read(stretch) {
+            Ok(read) => {
+                let late = self.sweep().done(stretch, &read.ours);
+                // What could not be given back does no harm.
+                let _ = reader.give_back(&late);
+                lock(&self.counts).add(stretch, &read);
+                read.fetched_bytes
+            }
+            Err(error) => {
+                self.sweep().failed(stretch);
+                *lock(&self.failure) = Some(error);
+                0
+            }
+        }
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The reading threads, and one that tries the disk where that is to be done.
+pub(crate) fn start_readers<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    shared: &'scope Shared,
+    depth: u32,
+    file: &Arc<File>,
+) -> io::Result<()> {
+    let thread = |name: String| std::thread::Builder::new().name(name);
+    let (file, request_bytes) = (Arc::clone(file), shared.request_bytes);
+    let make_reader = move || StretchReader::new(Arc::clone(&file), request_bytes);
+    for number in 0..depth {
+        let reader = make_reader();
+        let thread = thread(format!("prefetch-{number}"));
+        thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
+    }
+    if !shared.is_calibrated.load(Ordering::Relaxed) {
+        let calibrate = move || shared.calibrate(&make_reader);
+        thread("calibration".into()).spawn_scoped(scope, calibrate)?;
+    }
+    Ok(())
+}
