@@ -2,7 +2,7 @@
 
 use mongodb::bson::{Bson, Document, doc};
 
-use crate::replies::at;
+use crate::replies::{at, first_batch};
 use crate::server::Server;
 
 impl Server {
@@ -26,8 +26,7 @@ impl Server {
 
 /// The answer to `find` in `config.version`.
 fn cluster(reply: &Document) -> Option<String> {
-    let batch = at(reply, &["cursor", "firstBatch"])?.as_array()?;
-    let id = batch.first()?.as_document()?.get_object_id("clusterId");
+    let id = first_batch(reply).next()?.get_object_id("clusterId");
     id.ok().map(|id| format!("cluster {id}"))
 }
 

@@ -40,6 +40,7 @@ pub use namespace::{Namespace, NamespaceError};
 pub use page_cache::{PageCacheError, Residency};
 pub use process::{ProcFs, ProcessError, ProcessIdentity};
 pub use redact::{redact_text, redact_uri};
+pub use replies::first_batch;
 pub use sampling::{CpuTimes, GroupMemory, Sampler};
 pub use server::{Server, ServerError, ServerFacts};
 pub use server_use::{ServerUse, ServerUsed};

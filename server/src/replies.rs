@@ -28,6 +28,12 @@ pub(crate) fn number(value: &Bson) -> Option<u64> {
     }
 }
 
+/// Documents of the first batch of a reply with a cursor; none where it has no cursor.
+pub fn first_batch(reply: &Document) -> impl Iterator<Item = &Document> {
+    let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
+    batch.into_iter().flatten().filter_map(Bson::as_document)
+}
+
 /// `buildInfo`: e.g. "4.2.2".
 pub(crate) fn version(build_info: &Document) -> Option<String> {
     build_info.get_str("version").ok().map(String::from)
@@ -66,12 +72,9 @@ pub(crate) fn process(status: &Document) -> (Option<String>, Option<u32>) {
 
 /// Documents of the first batch of `aggregate` with `$collStats`: the statistics, one for each shard.
 pub(crate) fn storage_stats(reply: &Document) -> Vec<Document> {
-    let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
-    let stats = batch.into_iter().flatten().filter_map(|entry| {
-        let stats = entry.as_document()?.get_document("storageStats").ok()?;
-        Some(stats.clone())
-    });
-    stats.collect()
+    first_batch(reply)
+        .filter_map(|entry| entry.get_document("storageStats").ok().cloned())
+        .collect()
 }
 
 /// `collStats`, or the `storageStats` of `$collStats`. What a reply lacks counts nothing.

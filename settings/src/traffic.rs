@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{Document, doc};
-use seekscope_server::{Server, ServerError};
+use seekscope_server::{Server, ServerError, first_batch};
 
 use crate::discovery::value_of;
 
@@ -82,15 +82,10 @@ async fn connections(server: &Server) -> Option<u64> {
         "cursor": {},
     };
     let reply = server.command("admin", command).await.ok()?;
-    let batch = reply
-        .get_document("cursor")
-        .ok()?
-        .get_array("firstBatch")
-        .ok()?;
-    let Some(counted) = batch.first() else {
+    let Some(counted) = first_batch(&reply).next() else {
         return Some(0);
     };
-    let number = value_of(counted.as_document()?.get("connections")?)?.number()?;
+    let number = value_of(counted.get("connections")?)?.number()?;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

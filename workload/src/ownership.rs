@@ -15,7 +15,7 @@ use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 use mongodb::Collection;
 use mongodb::options::{Acknowledgment, CollectionOptions, WriteConcern};
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, Server, first_batch};
 use serde::{Deserialize, Serialize};
 
 use crate::WorkloadError;
@@ -304,10 +304,7 @@ impl OwnedDatabase {
     /// The first document of a command's answer.
     async fn first_of(&self, command: Document) -> Result<Option<Document>, WorkloadError> {
         let reply = self.server.command(&self.name, command).await?;
-        let batch = reply.get_document("cursor");
-        let batch = batch.and_then(|cursor| cursor.get_array("firstBatch")).ok();
-        let first = batch.and_then(|batch| batch.first()?.as_document().cloned());
-        Ok(first)
+        Ok(first_batch(&reply).next().cloned())
     }
 
     /// As a mongos says it; no other server does.

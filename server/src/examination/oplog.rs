@@ -1,11 +1,11 @@
 //! How long the oplog reaches back.
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 use seekscope_run::OplogFacts;
 
 use super::asking::{Asker, NoAnswer};
 use super::statistics;
-use crate::replies::{at, number};
+use crate::replies::{first_batch, number};
 
 const DATABASE: &str = "local";
 const COLLECTION: &str = "oplog.rs";
@@ -50,8 +50,7 @@ async fn window_s(asker: &mut Asker) -> Result<Option<f64>, NoAnswer> {
             "singleBatch": true, "projection": { "ts": 1, "_id": 0 },
         };
         let reply = asker.ask(DATABASE, find).await?;
-        let batch = at(&reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
-        let entry = batch.and_then(|entries| entries.first()?.as_document());
+        let entry = first_batch(&reply).next();
         let stamp = entry.and_then(|entry| entry.get_timestamp("ts").ok());
         seconds.extend(stamp.map(|stamp| stamp.time));
     }

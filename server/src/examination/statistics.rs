@@ -6,7 +6,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use seekscope_run::{CollectionFacts, IndexFacts};
 
 use super::asking::{Asker, NoAnswer};
-use crate::replies::{at, number, storage_stats};
+use crate::replies::{at, first_batch, number, storage_stats};
 
 /// A collection may have 64; a hostile reply any number.
 const INDEXES_MAX: usize = 100;
@@ -56,10 +56,8 @@ pub(super) async fn ask_indexes(
     collection: &str,
 ) -> Result<Vec<Document>, NoAnswer> {
     let batch = |reply: &Document| {
-        let batch = at(reply, &["cursor", "firstBatch"]).and_then(Bson::as_array);
-        let entries = batch.into_iter().flatten().take(INDEXES_MAX * 10);
-        let entries = entries.filter_map(|entry| entry.as_document().cloned());
-        entries.collect::<Vec<Document>>()
+        let entries = first_batch(reply).take(INDEXES_MAX * 10);
+        entries.cloned().collect::<Vec<Document>>()
     };
     let stages = [doc! { "$indexStats": {} }];
     let command = doc! { "aggregate": collection, "pipeline": stages.to_vec(), "cursor": {} };
