@@ -185,6 +185,7 @@ fn code_of_reorder_error(error: &ReorderError) -> Option<u8> {
         | ReorderError::Busy { .. }
         | ReorderError::Unfinished { .. }
         | ReorderError::NothingPending { .. }
+        | ReorderError::NoBetter { .. }
         | ReorderError::ServerGone { .. } => Some(3),
         // Sums that differ, writes that nobody should have made, a collection that others dropped.
         ReorderError::Aborted { .. } | ReorderError::WrittenDuringSwap { .. } => Some(5),

@@ -82,6 +82,7 @@ pub(crate) fn job<'a>(
         by,
         max_rate_bytes_per_s: request.max_rate_bytes_per_s,
         guard: request.guard,
+        judge: request.judge.as_deref_mut(),
         spool: request.spool.clone(),
         progress,
         done,

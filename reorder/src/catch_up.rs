@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use bson::{Document, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 
 use crate::ReorderError;
 use crate::checksum::Checksum;
@@ -16,7 +16,7 @@ use crate::state::is_duplicate;
 /// Keys that are brought over together.
 const CHUNK_KEYS: usize = 1_000;
 const CHUNK_BYTES: usize = 1 << 20;
-/// Documents that are inserted together.
+/// Documents that are put into the copy together; a command may have 16 MiB.
 const BATCH_BYTES: usize = 12 << 20;
 /// Rounds in which every key was left unsettled although nobody writes any more.
 const STUCK_MAX: u32 = 3;
@@ -25,8 +25,10 @@ const STUCK_WAIT: Duration = Duration::from_millis(100);
 /// What a round did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// Keys brought over.
+    /// Changes that the stream told of.
     pub(crate) changes: u64,
+    /// Documents that they were to, each counted once where changes came close to each other.
+    pub(crate) documents: u64,
     /// Those of them that must be brought over once more.
     pub(crate) unsettled: u64,
 }
@@ -55,15 +57,16 @@ impl CatchUp {
         let end = self.spool.end();
         let mut round = Round::default();
         while self.at < end {
-            let keys = self.next_keys(end)?;
+            let (keys, changes) = self.next_keys(end)?;
             let unsettled = self.bring_over(site, &keys).await?;
-            round.changes += keys.len() as u64;
+            round.changes += changes;
+            round.documents += keys.len() as u64;
             round.unsettled += unsettled.len() as u64;
             for key in unsettled {
                 self.spool.append(key.as_bytes())?;
             }
         }
-        self.applied_changes += round.changes - round.unsettled;
+        self.applied_changes += round.documents - round.unsettled;
         Ok(round)
     }
 
@@ -72,7 +75,7 @@ impl CatchUp {
         let mut stuck = 0;
         while self.at < self.spool.end() {
             let round = self.round(site).await?;
-            stuck = if round.unsettled == round.changes {
+            stuck = if round.unsettled == round.documents {
                 stuck + 1
             } else {
                 0
@@ -91,38 +94,57 @@ impl CatchUp {
         Ok(())
     }
 
-    /// The next keys, each once.
-    fn next_keys(&mut self, end: u64) -> Result<Vec<RawDocumentBuf>, ReorderError> {
-        let mut keys = Vec::new();
+    /// The next keys, each once, and how many there were with those that came again.
+    fn next_keys(&mut self, end: u64) -> Result<(Vec<RawDocumentBuf>, u64), ReorderError> {
+        let (mut keys, mut changes) = (Vec::new(), 0);
         let (mut known, mut bytes) = (HashSet::new(), 0);
         while self.at < end && keys.len() < CHUNK_KEYS && bytes < CHUNK_BYTES {
             let key = self.spool.read(self.at)?;
             let length = key.as_bytes().len();
             self.at += length as u64;
+            changes += 1;
             if known.insert(key.as_bytes().to_vec()) {
                 bytes += length;
                 keys.push(key);
             }
         }
-        Ok(keys)
+        Ok((keys, changes))
     }
 
-    /// Makes the copy's documents of these keys those of the original. They are deleted and inserted,
-    /// never replaced: that serves whatever fields and types a document has, frees values that a unique
-    /// index holds, and costs the copy's order no more. Returns keys for which it did not succeed,
-    /// because a document that is yet to come holds such a value.
+    /// Makes the copy's documents of these keys those of the original. They are replaced, which costs only
+    /// the indexes whose keys changed and leaves a document at its place in the order. What is refused so
+    /// is deleted and inserted: that serves whatever fields a document has, and frees values that a unique
+    /// index holds. Returns keys for which it did not succeed, because a document that is yet to come
+    /// holds such a value.
     async fn bring_over(
         &self,
         site: &Site,
         keys: &[RawDocumentBuf],
     ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
-        // By the collection's own collation, as the index on _id has it.
-        let of_keys = doc! { "_id": { "$in": ids(keys) } };
-        let deleted = site.copy().delete_many(of_keys.clone()).await;
-        deleted.map_err(|e| site.failed("delete", &e))?;
-        let mut wanted = self.insert_current(site, &of_keys).await?;
+        let mut put = self.put(site, of(keys), Put::Replace).await?;
+        let is_gone = |key: &&RawDocumentBuf| !put.hashes.contains_key(key.as_bytes());
+        let mut removed: Vec<_> = keys.iter().filter(is_gone).cloned().collect();
+        removed.extend_from_slice(&put.refused);
+        if !removed.is_empty() {
+            let deleted = site.copy().delete_many(of(&removed)).await;
+            deleted.map_err(|e| site.failed("delete", &e))?;
+        }
+        if !put.refused.is_empty() {
+            let again = self.put(site, of(&put.refused), Put::Insert).await?;
+            put.hashes.extend(again.hashes);
+        }
+        self.differing(site, keys, put.hashes).await
+    }
+
+    /// Which of these keys the copy has other documents of than those with these hashes.
+    async fn differing(
+        &self,
+        site: &Site,
+        keys: &[RawDocumentBuf],
+        mut wanted: HashMap<Vec<u8>, u128>,
+    ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
         let failed = |e| site.failed("find", &e);
-        let mut found = site.copy().find(of_keys).await.map_err(failed)?;
+        let mut found = site.copy().find(of(keys)).await.map_err(failed)?;
         let mut unsettled = HashSet::new();
         while found.advance().await.map_err(failed)? {
             let document = found.current();
@@ -139,42 +161,105 @@ impl CatchUp {
         unsettled.into_iter().map(parse).collect()
     }
 
-    /// Inserts the original's documents; returns the hash of each by its key.
-    async fn insert_current(
+    /// Puts the original's documents that a filter finds into the copy.
+    async fn put(
         &self,
         site: &Site,
-        of_keys: &Document,
-    ) -> Result<HashMap<Vec<u8>, u128>, ReorderError> {
+        filter: Document,
+        how: Put,
+    ) -> Result<PutDocuments, ReorderError> {
         let failed = |e| site.failed("find", &e);
-        let mut cursor = site.target().find(of_keys.clone()).await.map_err(failed)?;
-        let mut hashes = HashMap::new();
+        let mut cursor = site.target().find(filter).await.map_err(failed)?;
+        let mut put = PutDocuments::default();
         let (mut batch, mut bytes) = (Vec::new(), 0);
         while cursor.advance().await.map_err(failed)? {
             let document = cursor.current();
             let length = document.as_bytes().len();
             if bytes + length > BATCH_BYTES && !batch.is_empty() {
-                insert_tolerant(site, &batch).await?;
+                put.refused.extend(how.send(site, &batch).await?);
                 batch.clear();
                 bytes = 0;
             }
             if let Some(key) = key_of(document).map(key_document) {
                 let hash = Checksum::hash(self.seed, document.as_bytes());
-                hashes.insert(key.into_bytes(), hash);
+                put.hashes.insert(key.into_bytes(), hash);
             }
             batch.push(document.to_owned());
             bytes += length;
         }
         if !batch.is_empty() {
-            insert_tolerant(site, &batch).await?;
+            put.refused.extend(how.send(site, &batch).await?);
         }
-        Ok(hashes)
+        Ok(put)
     }
 }
 
-/// What a unique index refuses for now is found missing afterwards.
-async fn insert_tolerant(site: &Site, batch: &[RawDocumentBuf]) -> Result<(), ReorderError> {
-    match insert(site, batch).await {
-        Err(error) if !is_duplicate(&error) => Err(site.failed("insert", &error)),
-        _ => Ok(()),
+/// What was sent to the copy.
+#[derive(Debug, Default)]
+struct PutDocuments {
+    /// The hash of each document by its key.
+    hashes: HashMap<Vec<u8>, u128>,
+    /// Keys of those that the server refused.
+    refused: Vec<RawDocumentBuf>,
+}
+
+/// How documents come into the copy.
+#[derive(Debug, Clone, Copy)]
+enum Put {
+    /// In place of those of the same key, or as new ones.
+    Replace,
+    /// As new ones. What a unique index refuses for now is found missing afterwards.
+    Insert,
+}
+
+impl Put {
+    /// Returns the keys of what was refused.
+    async fn send(
+        self,
+        site: &Site,
+        batch: &[RawDocumentBuf],
+    ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
+        match self {
+            Self::Replace => replace(site, batch).await,
+            Self::Insert => match insert(site, batch).await {
+                Err(error) if !is_duplicate(&error) => Err(site.failed("insert", &error)),
+                _ => Ok(Vec::new()),
+            },
+        }
     }
+}
+
+/// The driver replaces documents one by one on servers before 8.0, the `update` command many at a time.
+async fn replace(
+    site: &Site,
+    batch: &[RawDocumentBuf],
+) -> Result<Vec<RawDocumentBuf>, ReorderError> {
+    let keys: Vec<_> = batch
+        .iter()
+        .filter_map(|document| key_of(document).map(key_document))
+        .collect();
+    let updates: RawArrayBuf = keys
+        .iter()
+        .zip(batch)
+        .map(|(key, document)| rawdoc! { "q": key.clone(), "u": document.clone(), "upsert": true })
+        .collect();
+    let command = rawdoc! {
+        "update": site.copy_name(),
+        "updates": updates,
+        "ordered": false,
+        "bypassDocumentValidation": true,
+        "writeConcern": { "w": 1 },
+    };
+    let database = site.server.database(site.database());
+    let reply = database.run_raw_command(command).await;
+    let reply = reply.map_err(|e| site.failed("update", &e))?;
+    let errors = reply.get_array("writeErrors").map(Vec::as_slice);
+    let index = |error: &Bson| usize::try_from(error.as_document()?.get_i32("index").ok()?).ok();
+    let refused = errors.unwrap_or_default().iter().filter_map(index);
+    Ok(refused.filter_map(|at| keys.get(at).cloned()).collect())
+}
+
+/// By the collection's own collation, as the index on `_id` has it.
+fn of(keys: &[RawDocumentBuf]) -> Document {
+    doc! { "_id": { "$in": ids(keys) } }
 }

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use bson::RawDocumentBuf;
 use mongodb::error::{Error, ErrorKind};
 
+use crate::checkpoints::Checkpoints;
 use crate::checksum::Checksum;
 use crate::guard::Guard;
-use crate::reader::{Batch, Reader, ScanOrder};
+use crate::reader::{Batch, Reader, ScanOrder, Wanted};
 use crate::site::Site;
 use crate::state::is_duplicate;
 use crate::{Progress, ReorderError};
@@ -23,12 +24,16 @@ pub(crate) async fn copy(
     seed: u64,
     max_rate_bytes_per_s: Option<u64>,
     guard: &mut Guard,
+    checkpoints: &mut Checkpoints,
     progress: &dyn Progress,
 ) -> Result<Checksum, ReorderError> {
     // A document whose key grows while the index is read comes by again, under the same _id.
     let twice = matches!(order, ScanOrder::Index(..));
     let expected = site.count(site.target_name()).await?;
-    let mut reader = Reader::start(site.target(), order, seed, true);
+    let wanted = Wanted::Documents {
+        batch_bytes: checkpoints.every_bytes(),
+    };
+    let mut reader = Reader::start(site.target(), order, seed, wanted);
     let mut pace = Pace::new(max_rate_bytes_per_s);
     let mut sum = Checksum::new(seed);
     let failed = |error| site.failed("find", &error);
@@ -36,6 +41,7 @@ pub(crate) async fn copy(
         guard.wait(progress).await;
         pace.wait(batch.bytes).await;
         write(site, &batch, twice, &mut sum).await?;
+        checkpoints.written(batch.bytes).await;
         progress.copied(sum.documents, sum.bytes, expected);
     }
     Ok(sum)
@@ -118,7 +124,12 @@ async fn scan(
     progress: &dyn Progress,
 ) -> Result<Checksum, ReorderError> {
     let mut found = Checksum::new(expected.seed);
-    let mut reader = Reader::start(collection, ScanOrder::Natural, expected.seed, false);
+    let mut reader = Reader::start(
+        collection,
+        ScanOrder::Natural,
+        expected.seed,
+        Wanted::Hashes,
+    );
     let failed = |error| site.failed("find", &error);
     while let Some(batch) = reader.next().await.map_err(failed)? {
         guard.wait(progress).await;

@@ -1,10 +1,10 @@
 //! What a collection is: its options and indexes, and whether it can be reordered.
 
 use bson::{Bson, Document, doc};
-use seekscope_server::{Namespace, Server, ServerError};
+use seekscope_server::{Namespace, Server, ServerError, first_batch};
 
 use crate::place;
-use crate::replies::{first_batch, is_set, says};
+use crate::replies::{is_set, says};
 use crate::same::same_value;
 use crate::site::Site;
 use crate::{By, ReorderError};

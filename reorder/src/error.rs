@@ -29,6 +29,9 @@ pub enum ReorderError {
     NothingPending { namespace: String },
     #[error("{namespace} was not reordered: {why}")]
     Aborted { namespace: String, why: String },
+    /// Whoever asked for it finds the copy not worth the original's place.
+    #[error("{namespace} was not reordered: {why}")]
+    NoBetter { namespace: String, why: String },
     #[error(
         "the server's disk is too full: {free_bytes} bytes are free, {needed_bytes} are needed; \
          make room, or reorder another collection first"

@@ -6,6 +6,7 @@ use std::time::Instant;
 use seekscope_run::Reordered;
 
 use crate::catch_up::CatchUp;
+use crate::checkpoints::Checkpoints;
 use crate::copy::{copy, read_again, verify};
 use crate::follow::Follower;
 use crate::guard::Guard;
@@ -16,13 +17,15 @@ use crate::spool::Spool;
 use crate::state::Record;
 use crate::writes::{WriteCounts, Written};
 use crate::{
-    By, Definition, GuardLimits, Phase, Progress, ReorderError, Step, indexes, trial, undo,
+    By, CaughtUp, Definition, GuardLimits, Judge, Phase, Progress, ReorderError, Step, indexes,
+    trial, undo,
 };
 
 /// Catching up ends with a round that took no longer …
 const LAST_ROUND_S: f64 = 1.0;
-/// … and fails when so many in turn took no less time than the shortest before.
-const ROUNDS_IN_VAIN: u32 = 20;
+/// … and fails when so many in turn took no less than this share of the shortest before.
+const ROUNDS_IN_VAIN: u32 = 4;
+const SHORTER_SHARE: f64 = 0.95;
 /// Attempts at a last moment in which the server expires nothing.
 const LAST_MOMENTS: u32 = 3;
 
@@ -33,6 +36,7 @@ pub(crate) struct Job<'a> {
     pub(crate) by: By,
     pub(crate) max_rate_bytes_per_s: Option<u64>,
     pub(crate) guard: Option<GuardLimits>,
+    pub(crate) judge: Option<&'a mut (dyn Judge + 'static)>,
     pub(crate) spool: PathBuf,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) done: Reordered,
@@ -66,6 +70,16 @@ impl Job<'_> {
         self.done.paused_s = guard.paused.as_secs_f64();
         if let Watch::Stream(follower, catch_up) = &mut watch {
             self.catch_up(follower, catch_up).await?;
+        }
+        if let Some(judge) = &mut self.judge {
+            self.progress.step(Step::Judging);
+            let judged = judge.judge(self.site.copy_namespace()).await;
+            let namespace = self.site.namespace.to_string();
+            judged.map_err(|why| ReorderError::NoBetter { namespace, why })?;
+            // What came while it was looked at, so that the last moment stays short.
+            if let Watch::Stream(follower, catch_up) = &mut watch {
+                self.catch_up(follower, catch_up).await?;
+            }
         }
         self.progress.step(Step::LastMoment);
         hold.stop(&self.site, &mut self.record).await?;
@@ -142,7 +156,19 @@ impl Job<'_> {
             self.record.save(&site).await?;
             let (order, rate) = (self.order()?, self.max_rate_bytes_per_s);
             let seed = self.record.seed();
-            let sum = copy(&site, order, seed, rate, guard, self.progress).await?;
+            let mut checkpoints = Checkpoints::of(&site).await;
+            let copied = copy(
+                &site,
+                order,
+                seed,
+                rate,
+                guard,
+                &mut checkpoints,
+                self.progress,
+            );
+            let sum = copied.await?;
+            self.done.checkpoints = checkpoints.taken;
+            self.done.checkpoint_refused = checkpoints.refused;
             site.check_target(&self.record.original).await?;
             self.record.set_checksum(&sum);
             self.reach(Phase::Copied).await?;
@@ -193,27 +219,36 @@ impl Job<'_> {
             let round_began = Instant::now();
             let seen = follower.barrier(&self.site).await?;
             let round = catch_up.round(&self.site).await?;
-            let round_s = round_began.elapsed().as_secs_f64();
             self.done.catch_up_rounds += 1;
+            let told = CaughtUp {
+                round: self.done.catch_up_rounds,
+                changes: round.changes,
+                came: follower.seen().changes - seen.changes,
+                seconds: round_began.elapsed().as_secs_f64(),
+            };
             if round.unsettled == 0 {
                 self.record.token = seen.token;
                 self.record.save(&self.site).await?;
             }
-            self.progress
-                .caught_up(self.done.catch_up_rounds, round.changes, round_s);
-            if round_s <= LAST_ROUND_S {
+            self.progress.caught_up(told);
+            if told.seconds <= LAST_ROUND_S {
                 break;
             }
-            in_vain = if round_s < shortest_s { 0 } else { in_vain + 1 };
-            shortest_s = shortest_s.min(round_s);
+            in_vain = match told.seconds < SHORTER_SHARE * shortest_s {
+                true => 0,
+                false => in_vain + 1,
+            };
+            shortest_s = shortest_s.min(told.seconds);
             if in_vain == ROUNDS_IN_VAIN {
-                return Err(self.site.aborted(
-                    "its writers are faster than their changes can be brought over; \
-                     slow them down",
-                ));
+                return Err(self.site.aborted(format!(
+                    "its writers are too fast: they change {:.0} documents a second, and {:.0} a second can \
+                     be brought over; slow them down, or reorder it at a quieter time",
+                    told.came_per_s(),
+                    told.changes_per_s()
+                )));
             }
         }
-        self.done.catch_up_s = began.elapsed().as_secs_f64();
+        self.done.catch_up_s += began.elapsed().as_secs_f64();
         Ok(())
     }
 

@@ -11,6 +11,7 @@
 
 mod apply;
 mod catch_up;
+mod checkpoints;
 mod checksum;
 mod copy;
 pub mod definition;
@@ -41,8 +42,8 @@ pub use apply::apply;
 pub use definition::Definition;
 pub use error::ReorderError;
 pub use hold::block_refusal;
-pub use progress::{PauseReason, Progress, Step};
+pub use progress::{CaughtUp, PauseReason, Progress, Step};
 pub use recovery::{Pending, RolledBack, pending, resume, rollback};
-pub use request::{By, GuardLimits, Request, WriterControl, Writers};
+pub use request::{By, GuardLimits, Judge, Request, WriterControl, Writers};
 pub use seekscope_run::Reordered;
 pub use state::Phase;

@@ -15,6 +15,8 @@ pub enum Step {
     BuildingIndexes,
     /// What others wrote meanwhile is brought over.
     CatchingUp,
+    /// Whoever asked for it looks whether the copy is any better.
+    Judging,
     /// Writers are stopped from here …
     LastMoment,
     /// The copy takes the original's name. Not to be stopped any more.
@@ -33,6 +35,7 @@ impl fmt::Display for Step {
             Self::Verifying => "verifying the copy",
             Self::BuildingIndexes => "building indexes",
             Self::CatchingUp => "catching up",
+            Self::Judging => "looking at the copy's order",
             Self::LastMoment => "stopping writers",
             Self::Swapping => "swapping",
             Self::CleaningUp => "cleaning up",
@@ -70,6 +73,37 @@ impl fmt::Display for PauseReason {
     }
 }
 
+/// A round of catching up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CaughtUp {
+    /// Counted from 1.
+    pub round: u32,
+    /// Changes that were brought over.
+    pub changes: u64,
+    /// Changes that others made meanwhile.
+    pub came: u64,
+    pub seconds: f64,
+}
+
+impl CaughtUp {
+    /// Changes that can be brought over, per second.
+    pub fn changes_per_s(&self) -> f64 {
+        self.changes as f64 / self.seconds.max(1e-6)
+    }
+
+    /// Changes that others make, per second.
+    pub fn came_per_s(&self) -> f64 {
+        self.came as f64 / self.seconds.max(1e-6)
+    }
+
+    /// How long all further rounds take if both rates stay: each is as many times shorter than the one
+    /// before as changes come more slowly than they are brought over. `None`: they never end.
+    pub fn remaining_s(&self) -> Option<f64> {
+        let ratio = self.came as f64 / self.changes.max(1) as f64;
+        (ratio < 1.0).then(|| self.seconds * ratio / (1.0 - ratio))
+    }
+}
+
 /// Receives what happens. Called between batches, so it may be slow but should not wait.
 pub trait Progress: Send + Sync {
     fn step(&self, _step: Step) {}
@@ -81,7 +115,7 @@ pub trait Progress: Send + Sync {
     fn verified(&self, _documents: u64, _expected_documents: u64) {}
 
     /// A round of catching up has ended.
-    fn caught_up(&self, _round: u32, _changes: u64, _seconds: f64) {}
+    fn caught_up(&self, _round: CaughtUp) {}
 
     /// The guard paused the copy, or (`None`) lets it go on.
     fn paused(&self, _reason: Option<PauseReason>) {}
@@ -89,3 +123,28 @@ pub trait Progress: Send + Sync {
 
 /// Tells nobody.
 impl Progress for () {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_end_where_changes_come_more_slowly() {
+        let mut round = CaughtUp {
+            round: 1,
+            changes: 6_000,
+            came: 3_000,
+            seconds: 2.0,
+        };
+        assert_eq!(
+            (round.changes_per_s(), round.came_per_s()),
+            (3_000.0, 1_500.0)
+        );
+        // 1 s, 0.5 s, 0.25 s, and so on.
+        assert_eq!(round.remaining_s(), Some(2.0));
+        round.came = 6_000;
+        assert_eq!(round.remaining_s(), None);
+        round.changes = 0;
+        assert_eq!(round.remaining_s(), None);
+    }
+}

@@ -10,9 +10,9 @@ use tokio::task::JoinHandle;
 
 use crate::checksum::Checksum;
 
-/// Documents of a batch together; well below the 48 MB of a message, and small enough that the batches
-/// under way fit into memory together.
-const BATCH_BYTES: usize = 12 << 20;
+/// Documents of a batch together, at most; well below the 48 MB of a message, and small enough that the
+/// batches under way fit into memory together.
+pub(crate) const BATCH_BYTES: usize = 12 << 20;
 const BATCH_DOCUMENTS: usize = 10_000;
 /// Batches that wait while one is written and the next is filled.
 const BATCHES_AHEAD: usize = 1;
@@ -33,6 +33,16 @@ pub(crate) enum ScanOrder {
     Index(String, Document),
 }
 
+/// What is to be kept of a scan.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    Hashes,
+    /// In batches of at most so many bytes.
+    Documents {
+        batch_bytes: usize,
+    },
+}
+
 /// A task that reads; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reader {
@@ -41,16 +51,16 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Begins to read. Where only hashes are wanted (`keep` is false), documents are not kept.
+    /// Begins to read. Where only hashes are wanted, documents are not kept.
     pub(crate) fn start(
         collection: Collection<RawDocumentBuf>,
         order: ScanOrder,
         seed: u64,
-        keep: bool,
+        wanted: Wanted,
     ) -> Self {
         let (sender, batches) = mpsc::channel(BATCHES_AHEAD);
         let task = tokio::spawn(async move {
-            if let Err(error) = read(&collection, order, seed, keep, &sender).await {
+            if let Err(error) = read(&collection, order, seed, wanted, &sender).await {
                 // Nobody listens any more when that fails.
                 let _ = sender.send(Err(error)).await;
             }
@@ -74,7 +84,7 @@ async fn read(
     collection: &Collection<RawDocumentBuf>,
     order: ScanOrder,
     seed: u64,
-    keep: bool,
+    wanted: Wanted,
     sender: &mpsc::Sender<Result<Batch, mongodb::error::Error>>,
 ) -> Result<(), mongodb::error::Error> {
     let find = collection.find(doc! {}).no_cursor_timeout(true);
@@ -82,11 +92,15 @@ async fn read(
         ScanOrder::Natural => find.hint(Hint::Keys(doc! { "$natural": 1 })).await?,
         ScanOrder::Index(name, keys) => find.hint(Hint::Name(name)).sort(keys).await?,
     };
+    let (keep, batch_bytes) = match wanted {
+        Wanted::Hashes => (false, BATCH_BYTES),
+        Wanted::Documents { batch_bytes } => (true, batch_bytes.min(BATCH_BYTES)),
+    };
     let mut batch = Batch::default();
     while cursor.advance().await? {
         let document = cursor.current();
         let bytes = document.as_bytes().len();
-        let full = batch.hashes.len() >= BATCH_DOCUMENTS || batch.bytes + bytes > BATCH_BYTES;
+        let full = batch.hashes.len() >= BATCH_DOCUMENTS || batch.bytes + bytes > batch_bytes;
         if full && !batch.hashes.is_empty() && sender.send(Ok(mem::take(&mut batch))).await.is_err()
         {
             return Ok(());

@@ -9,7 +9,6 @@ use futures_util::future::BoxFuture;
 use seekscope_server::Namespace;
 
 /// One reordering.
-#[derive(Debug)]
 pub struct Request {
     pub namespace: Namespace,
     /// The order of the copy. [`crate::resume`] keeps the one it finds recorded.
@@ -20,6 +19,8 @@ pub struct Request {
     pub writers: Writers,
     /// When the copy pauses for the sake of others; never, where it is `None`.
     pub guard: Option<GuardLimits>,
+    /// Says whether the copy is worth the original's place; it always is, where this is `None`.
+    pub judge: Option<Box<dyn Judge>>,
     /// An existing private folder for the keys of documents that change while they are copied. What is
     /// left there is of no use to a later run.
     pub spool: PathBuf,
@@ -74,6 +75,13 @@ pub trait WriterControl: Send {
     /// Writers may go on. Called once after each `stop`, also after one that failed, but for
     /// [`crate::ReorderError::SwapUnknown`]; and by [`crate::resume`] for one that was interrupted.
     fn go_on(&mut self) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// Looks at the copy when all is done but the swap, before writers are stopped. Where others write much, their
+/// changes may have undone its order by then.
+pub trait Judge: Send + Sync {
+    /// The error is a sentence for people, and everything is rolled back.
+    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// When the copy pauses for the sake of others.

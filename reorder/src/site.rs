@@ -5,10 +5,10 @@ use mongodb::Collection;
 use mongodb::options::{
     Acknowledgment, CollectionOptions, ReadConcern, ReadPreference, SelectionCriteria, WriteConcern,
 };
-use seekscope_server::{Namespace, Server};
+use seekscope_server::{Namespace, Server, first_batch};
 
 use crate::ReorderError;
-use crate::replies::{first_batch, says};
+use crate::replies::says;
 
 /// The collection of records, in the database of the collections they are about.
 pub(crate) const STATE: &str = "seekscope_reorder";

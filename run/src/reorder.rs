@@ -54,6 +54,8 @@ pub enum ReorderVerdict {
     LittleGain,
     /// The collection is in memory, where order matters little.
     Cached,
+    /// Others write so much that the copy would have lost its order before it takes its place.
+    Undone,
     /// The layout is not known, so the gain is not.
     #[default]
     Unknown,
@@ -146,6 +148,15 @@ pub struct WriteRate {
 }
 
 impl WriteRate {
+    /// All of them.
+    pub fn per_second(&self) -> f64 {
+        if self.watched_s > 0.0 {
+            (self.inserts + self.updates + self.removes) as f64 / self.watched_s
+        } else {
+            0.0
+        }
+    }
+
     /// Updates and removes, which move leaves; inserts are appended.
     pub fn moves_per_hour(&self) -> f64 {
         if self.watched_s > 0.0 {
@@ -164,6 +175,9 @@ pub struct OrderLasts {
     /// Until the share of sequential steps falls below 0.9 and 0.5; `None`: not in sight.
     pub hours_to_0_9: Option<f64>,
     pub hours_to_0_5: Option<f64>,
+    /// Share of sequential steps (0 to 1) of the copy when it takes the original's place: changes that are
+    /// brought over move its leaves. `None` where the time it takes is not known.
+    pub share_at_swap: Option<f64>,
 }
 
 /// Room for the copy and its indexes.
@@ -181,11 +195,13 @@ pub struct ReorderTime {
     pub copy_s: f64,
     pub check_s: f64,
     pub indexes_s: f64,
+    /// Bringing over what others write meanwhile; `None`: they write faster than that, and it never ends.
+    pub catch_up_s: Option<f64>,
 }
 
 impl ReorderTime {
     pub fn total_s(&self) -> f64 {
-        self.copy_s + self.check_s + self.indexes_s
+        self.copy_s + self.check_s + self.indexes_s + self.catch_up_s.unwrap_or_default()
     }
 }
 
@@ -229,6 +245,11 @@ pub struct Reordered {
     pub resumed_from: Option<String>,
     /// Reading and writing all documents, s; with pauses and throttling.
     pub copy_s: f64,
+    /// Checkpoints that the server took meanwhile because it was asked to, so that the copy's leaves are
+    /// written in their order.
+    pub checkpoints: u64,
+    /// Why the server took none, where it refused.
+    pub checkpoint_refused: Option<String>,
     /// Reading the copy once more, s.
     pub verify_s: f64,
     pub index_s: f64,

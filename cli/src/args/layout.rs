@@ -50,7 +50,7 @@ pub struct LayoutArgs {
 }
 
 /// Which disk scans are predicted for.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which disk scans are predicted for")]
 pub struct ScanDiskArgs {
     /// A run of `seekscope disk` on the data's disk

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
-use mongodb::bson::doc;
 use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
 use seekscope_report::reorder::sentences;
 use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
@@ -35,7 +34,7 @@ impl Reorder {
         let record = measurement(&mut session.document);
         let plan = record.plan.clone().unwrap_or_default();
         self.insist(namespace, &plan)?;
-        let mut request = self.request(namespace, &plan, spool.path().into())?;
+        let mut request = self.request(namespace, &plan, place, spool.path().into())?;
         for sentence in sentences::contract(record) {
             self.progress.say(sentence);
         }
@@ -64,6 +63,7 @@ impl Reorder {
         &self,
         namespace: &Namespace,
         plan: &ReorderPlan,
+        place: &Place,
         spool: PathBuf,
     ) -> Result<Request> {
         let guard = GuardLimits {
@@ -76,6 +76,7 @@ impl Reorder {
             max_rate_bytes_per_s: self.args.max_rate,
             writers: writers::control(&plan.blocking, &self.args.writers)?,
             guard: (!self.args.no_guard).then_some(guard),
+            judge: self.judge(place, namespace),
             spool,
         })
     }
@@ -117,8 +118,17 @@ impl Reorder {
     ) -> Result<()> {
         let record = measurement(&mut session.document);
         record.by.clone_from(&done.by);
-        record.done = Some(done);
         record.elapsed_s = Some(started.elapsed().as_secs_f64());
+        let refused = done.checkpoint_refused.clone();
+        record.done = Some(done);
+        if let Some(why) = refused {
+            session.limit(Limitation {
+                what: "the copy was written without checkpoints, which keep its leaves in order"
+                    .into(),
+                why,
+                remedy: "let the login run fsync (built-in role hostManager)".into(),
+            });
+        }
         session.save()?;
         let forced = {
             let _step = self.progress.step("having the server take a checkpoint");
@@ -159,9 +169,9 @@ pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
 
 /// `fsync` without a lock flushes everything, which takes a checkpoint in mongod. Other servers may only
 /// say so: then their next one is waited for.
-async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
+pub async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
     let asked = SystemTime::now();
-    server.command("admin", doc! { "fsync": 1 }).await?;
+    seekscope_workload::checkpoint(server).await?;
     let Some(turtle) = data.map(|data| data.join("WiredTiger.turtle")) else {
         return Ok(());
     };

@@ -152,11 +152,7 @@ async fn first_batch(
     command: Document,
 ) -> Result<Vec<Document>> {
     let reply = server.command(namespace.database(), command).await?;
-    let batch = reply
-        .get_document("cursor")
-        .and_then(|cursor| cursor.get_array("firstBatch"));
-    let documents = batch.into_iter().flatten().filter_map(Bson::as_document);
-    Ok(documents.cloned().collect())
+    Ok(seekscope_server::first_batch(&reply).cloned().collect())
 }
 
 #[cfg(test)]

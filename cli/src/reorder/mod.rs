@@ -2,10 +2,11 @@
 //! the doing, and what is left after an interruption.
 //!
 //! `plan` predicts from the layout (`place`), the server's statistics and its writes; `apply` has the
-//! library do it and looks again; `recovery` resumes and rolls back; `results` shows what the records say.
+//! library do it and looks again, `judge` before it swaps; `recovery` resumes and rolls back; `results` shows what the records say.
 
 mod apply;
 mod clustering;
+mod judge;
 mod place;
 mod plan;
 mod recovery;

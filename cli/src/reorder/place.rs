@@ -16,6 +16,7 @@ use crate::layout::{CollectionLayout, ScanDisk, Whereabouts};
 use crate::session::limit;
 
 /// The data directory as seen from here; without a path where it cannot be read.
+#[derive(Debug, Clone)]
 pub struct Place {
     pub path: Option<PathBuf>,
     names: FileMap,

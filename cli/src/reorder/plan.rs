@@ -7,13 +7,13 @@ use std::path::Path;
 use anyhow::Result;
 use mongodb::bson::{Document, doc};
 use rustix::fs::{Access, access, statvfs};
-use seekscope_layout::decay::from_update_rate;
+use seekscope_layout::decay::{from_update_rate, moved_share};
 use seekscope_run::page_cache::resident_bytes;
 use seekscope_run::{
     LayoutFile, Limitation, OrderLasts, ReorderPlan, ReorderScan, ReorderSpace, ReorderTime,
     ReorderVerdict, RunDocument, StorageFacts, WriteRate,
 };
-use seekscope_server::{Namespace, Server, storage_facts};
+use seekscope_server::{Namespace, Server, first_batch, storage_facts};
 
 use super::place::Place;
 use super::{clustering, write_rate, writers};
@@ -38,6 +38,8 @@ const CHECK_BYTES_PER_S: f64 = 150e6;
 /// Taking a key from a document, sorting and writing it: 120,000 documents of 2.7 KB took a warm mongod
 /// 0.6 s.
 const INDEX_S_PER_DOCUMENT: f64 = 5e-6;
+/// Changes of others that are brought over per second. Assumed, as the rates above.
+const CHANGES_PER_S: f64 = 5_000.0;
 /// Must stay free, as the reordering itself insists on: a server whose disk is full dies.
 const RESERVE_BYTES: u64 = 256 << 20;
 
@@ -89,10 +91,17 @@ impl Subject<'_> {
             scan,
             ..ReorderPlan::default()
         };
+        // Alone nobody may write meanwhile.
+        let followed = plan.writes.clone().filter(|_| plan.blocking.replica_set);
         plan.time = plan
             .scan
             .as_ref()
-            .map(|scan| self.time(&facts, plan.indexes, scan));
+            .map(|scan| self.time(&facts, plan.indexes, scan, followed.as_ref()));
+        if let (Some(lasts), Some(writes), Some(time), Some(file)) =
+            (&mut plan.lasts, &followed, &plan.time, file)
+        {
+            lasts.share_at_swap = Some(share_at_swap(writes, time, file.leaf_pages));
+        }
         plan.verdict = verdict(&plan);
         Ok(plan)
     }
@@ -103,10 +112,7 @@ impl Subject<'_> {
             .server
             .command(self.namespace.database(), command)
             .await?;
-        let batch = reply
-            .get_document("cursor")
-            .and_then(|c| c.get_array("firstBatch"));
-        Ok(batch.map_or(0, |batch| batch.len() as u64))
+        Ok(first_batch(&reply).count() as u64)
     }
 
     async fn clustering(
@@ -140,7 +146,13 @@ impl Subject<'_> {
     }
 
     /// Each step reads; the slower of the disk and the way of the documents counts.
-    fn time(&self, facts: &StorageFacts, indexes: u64, scan: &ReorderScan) -> ReorderTime {
+    fn time(
+        &self,
+        facts: &StorageFacts,
+        indexes: u64,
+        scan: &ReorderScan,
+        writes: Option<&WriteRate>,
+    ) -> ReorderTime {
         let (bytes, documents) = (facts.data_bytes as f64, facts.documents as f64);
         let rate = self
             .args
@@ -148,7 +160,7 @@ impl Subject<'_> {
             .map_or(COPY_BYTES_PER_S, |max| COPY_BYTES_PER_S.min(max as f64));
         // Following an index through a file that is not in its order reads a leaf for each document.
         let read_s = scan.now_s;
-        ReorderTime {
+        let mut time = ReorderTime {
             copy_s: read_s.max(bytes / rate),
             check_s: scan.ordered_s.max(bytes / CHECK_BYTES_PER_S),
             // One scan serves all indexes but `_id`'s, which the copy fills.
@@ -156,7 +168,12 @@ impl Subject<'_> {
                 0 => 0.0,
                 others => scan.ordered_s + others as f64 * documents * INDEX_S_PER_DOCUMENT,
             },
+            catch_up_s: Some(0.0),
+        };
+        if let Some(writes) = writes {
+            time.catch_up_s = catch_up_s(writes.per_second(), time.total_s());
         }
+        time
     }
 }
 
@@ -201,8 +218,23 @@ fn lasts(writes: &WriteRate, leaf_pages: u64) -> OrderLasts {
     OrderLasts {
         hours_to_0_9: until(0.9),
         hours_to_0_5: until(0.5),
+        share_at_swap: None,
         decay,
     }
+}
+
+/// Each round brings over what came during the one before. `None`: as much comes as is brought over.
+fn catch_up_s(writes_per_s: f64, first_s: f64) -> Option<f64> {
+    let ratio = writes_per_s / CHANGES_PER_S;
+    (ratio < 1.0).then(|| first_s * ratio / (1.0 - ratio))
+}
+
+/// What others change while the copy is made is half in documents that are yet to be copied; everything
+/// after that is brought over, and moves leaves of the copy.
+fn share_at_swap(writes: &WriteRate, time: &ReorderTime, leaf_pages: u64) -> f64 {
+    let moved_s = time.total_s() - time.copy_s / 2.0;
+    let moves = writes.moves_per_hour() / 3600.0 * moved_s;
+    CONTIGUOUS_AFTER * (1.0 - moved_share(leaf_pages, moves)).powi(2)
 }
 
 fn space(facts: &StorageFacts, path: Option<&Path>) -> ReorderSpace {
@@ -231,8 +263,24 @@ fn verdict(plan: &ReorderPlan) -> ReorderVerdict {
         .is_some_and(|share| share >= CACHED_SHARE_MIN)
     {
         ReorderVerdict::Cached
+    } else if is_undone(plan) {
+        ReorderVerdict::Undone
     } else {
         ReorderVerdict::Worthwhile
+    }
+}
+
+/// Would the copy have no more order than there is now? Along an index documents stay neighbours whatever
+/// becomes of the leaves, and counts of the whole server are only the most that can be the collection's.
+fn is_undone(plan: &ReorderPlan) -> bool {
+    let own = plan
+        .writes
+        .as_ref()
+        .is_some_and(|writes| writes.of_collection);
+    let at_swap = plan.lasts.as_ref().and_then(|lasts| lasts.share_at_swap);
+    match (&plan.clustering, &plan.scan, at_swap) {
+        (None, Some(scan), Some(at_swap)) => own && at_swap <= scan.sequential_share,
+        _ => false,
     }
 }
 
@@ -267,6 +315,39 @@ mod tests {
             ..Clustering::default()
         });
         assert_eq!(verdict(&by_index), ReorderVerdict::Worthwhile);
+    }
+
+    #[test]
+    fn what_others_would_undo_is_not_worth_it() {
+        let mut busy = plan(31.0, 0.1);
+        busy.scan.as_mut().unwrap().sequential_share = 0.3;
+        let writes = WriteRate {
+            watched_s: 1.0,
+            updates: 1_500,
+            of_collection: true,
+            ..WriteRate::default()
+        };
+        let mut time = ReorderTime {
+            copy_s: 10.0,
+            check_s: 3.0,
+            indexes_s: 4.0,
+            catch_up_s: Some(0.0),
+        };
+        time.catch_up_s = catch_up_s(writes.per_second(), time.total_s());
+        // 0.3 of 17 s, then 0.3 of that, and so on.
+        assert!((time.catch_up_s.unwrap() - 17.0 * 0.3 / 0.7).abs() < 1e-9);
+        assert_eq!(catch_up_s(5_000.0, 17.0), None);
+        // Within 19.3 s 28,929 of 14,000 leaves: each is left in its place with a chance of 0.127.
+        let share = share_at_swap(&writes, &time, 14_000);
+        assert!((share - 0.0156).abs() < 0.001, "{share}");
+        busy.lasts = Some(OrderLasts {
+            share_at_swap: Some(share),
+            ..OrderLasts::default()
+        });
+        busy.writes = Some(writes);
+        assert_eq!(verdict(&busy), ReorderVerdict::Undone);
+        busy.writes.as_mut().unwrap().of_collection = false;
+        assert_eq!(verdict(&busy), ReorderVerdict::Worthwhile);
     }
 
     /// 4,546 leaves and 1,000 updates an hour leave 0.97 × 0.645 after an hour.

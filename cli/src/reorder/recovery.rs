@@ -64,7 +64,7 @@ impl Reorder {
             ..ReorderPlan::default()
         };
         let spool = spool(session)?;
-        let mut request = self.request(namespace, &plan, spool.path().into())?;
+        let mut request = self.request(namespace, &plan, &place, spool.path().into())?;
         let started = Instant::now();
         let telling = Telling::new(self.progress);
         let work = resume(&self.server, &mut request, &telling, self.stop());

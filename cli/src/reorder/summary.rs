@@ -54,6 +54,7 @@ fn plan(plan: &ReorderPlan) -> Value {
             "copy": t.copy_s,
             "check": t.check_s,
             "indexes": t.indexes_s,
+            "catch_up": t.catch_up_s,
             "total": t.total_s(),
         })),
         "blocking": plan.blocking,

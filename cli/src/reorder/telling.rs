@@ -2,7 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use seekscope_reorder::{PauseReason, Progress as Told, Step as Work};
+use seekscope_reorder::{CaughtUp, PauseReason, Progress as Told, Step as Work};
+use seekscope_report::layout::sentences::format_s;
 use seekscope_run::units::{format_bytes, format_count};
 
 use crate::progress::{Progress, Step};
@@ -54,10 +55,17 @@ impl Told for Telling {
         ));
     }
 
-    fn caught_up(&self, round: u32, changes: u64, seconds: f64) {
+    fn caught_up(&self, round: CaughtUp) {
+        let left = match round.remaining_s() {
+            Some(seconds) => format!("about {} more", format_s(seconds)),
+            None => "which does not end while others write as fast".into(),
+        };
         self.note(format_args!(
-            "round {round}, {} changes in {seconds:.1} s",
-            format_count(changes)
+            "round {}, {} changes in {}, {} came meanwhile, {left}",
+            round.round,
+            format_count(round.changes),
+            format_s(round.seconds),
+            format_count(round.came)
         ));
     }
 

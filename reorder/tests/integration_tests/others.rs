@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bson::{Document, RawDocumentBuf, doc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use seekscope_reorder::{By, ReorderError, Step, WriterControl, Writers, apply, pending};
+use seekscope_reorder::{By, Judge, ReorderError, Step, WriterControl, Writers, apply, pending};
+use seekscope_server::Namespace;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
 use crate::support::{Act, Bed, namespace, never};
@@ -190,6 +191,62 @@ async fn changes_before_the_last_moment_are_brought_over() {
         .unwrap();
     assert_eq!(found, doc! { "_id": 6.0, "$x": 1, "a.b": 2 });
     assert_eq!(bed.scan("c").await.len(), 1999);
+}
+
+/// A document that moved to the end would be read there by every scan from then on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_brought_over_keeps_its_place() {
+    let bed = Bed::replica_set().await;
+    filled(&bed).await;
+    let collection = bed.collection("c");
+    let act = Act::at(Step::BuildingIndexes, async move {
+        for id in (0..2000).step_by(7) {
+            let set = doc! { "$set": { "t": format!("changed {id}"), "n": id } };
+            collection
+                .update_one(doc! { "_id": id }, set)
+                .await
+                .unwrap();
+        }
+    });
+    let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+    let done = apply(&bed.server, &mut request, &act, never())
+        .await
+        .unwrap();
+    assert_eq!(done.applied_changes, 286);
+    let found = bed.scan("c").await;
+    let ids: Vec<i32> = found.iter().map(|d| d.get_i32("_id").unwrap()).collect();
+    assert_eq!(ids, (0..2000).collect::<Vec<i32>>());
+    let changed = found.iter().filter(|d| d.get("n").unwrap().is_some());
+    assert_eq!(changed.count(), 286);
+}
+
+struct NeverGoodEnough;
+
+impl Judge for NeverGoodEnough {
+    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>> {
+        assert_eq!(copy.to_string(), "d.seekscope_reorder.c");
+        async { Err("it is no better".into()) }.boxed()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_no_better_does_not_take_its_place() {
+    for bed in [Bed::standalone().await, Bed::replica_set().await] {
+        let before = filled(&bed).await;
+        let definition = bed.definition("c").await;
+        let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+        request.judge = Some(Box::new(NeverGoodEnough));
+        let error = apply(&bed.server, &mut request, &(), never())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(&error, ReorderError::NoBetter { why, .. } if why == "it is no better"),
+            "{error}"
+        );
+        assert_eq!(bed.names().await, ["c"]);
+        assert!(bed.scan("c").await == before);
+        assert_eq!(bed.definition("c").await, definition);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

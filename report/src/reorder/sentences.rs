@@ -43,6 +43,16 @@ pub fn verdict(plan: &ReorderPlan) -> String {
             "Nothing to win as things are: {} of the file is in memory, where order matters little.",
             plan.cached_share.map_or_else(String::new, format_share)
         ),
+        ReorderVerdict::Undone => {
+            let share =
+                |share: Option<f64>| share.map_or_else(|| "an unknown share".into(), format_share);
+            format!(
+                "Not worth it while others write so much: {} of the steps of a scan are sequential now, and in \
+                 the copy it would be {} by the time it takes its place.",
+                share(plan.scan.as_ref().map(|scan| scan.sequential_share)),
+                share(plan.lasts.as_ref().and_then(|lasts| lasts.share_at_swap))
+            )
+        }
         ReorderVerdict::Unknown => "What it would gain is not known, for the layout is not.".into(),
     }
 }
@@ -67,11 +77,18 @@ pub fn lasts(writes: Option<&WriteRate>, lasts: Option<&OrderLasts>) -> Option<S
              --watch."
         ));
     };
+    let at_swap = lasts.share_at_swap.map(|share| {
+        format!(
+            " By the time the copy takes its place {} of its steps are sequential.",
+            format_share(share)
+        )
+    });
     Some(format!(
         "{seen} If that goes on and is spread at random, the share of sequential steps falls below 0.9 \
-         after {} and below 0.5 after {}.",
+         after {} and below 0.5 after {}.{}",
         hours_text(to_0_9),
-        hours_text(to_0_5)
+        hours_text(to_0_5),
+        at_swap.unwrap_or_default()
     ))
 }
 
@@ -159,12 +176,28 @@ pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
 
 /// What the steps take.
 pub fn time(time: &ReorderTime) -> String {
+    let catch_up = match time.catch_up_s {
+        Some(0.0) => String::new(),
+        Some(seconds) => format!(", bringing over changes {}", format_s(seconds)),
+        None => ", and bringing over changes never ends while others write as fast".into(),
+    };
     format!(
-        "about {}: copying {}, checking the copy {}, indexes {}",
+        "about {}: copying {}, checking the copy {}, indexes {}{catch_up}",
         format_s(time.total_s()),
         format_s(time.copy_s),
         format_s(time.check_s),
         format_s(time.indexes_s)
+    )
+}
+
+/// Why a copy is given up in the end, from the shares of sequential steps before and in the copy.
+pub fn no_better(before: f64, after: f64) -> String {
+    format!(
+        "its copy is no better: {} of the steps of a scan are sequential in it, and {} in the original, which \
+         is left as it was. What others wrote meanwhile moved the copy's leaves; reorder it at a quieter time, \
+         or use --force",
+        format_share(after),
+        format_share(before)
     )
 }
 

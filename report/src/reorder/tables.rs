@@ -83,6 +83,10 @@ pub(super) fn done(done: &Reordered) -> Table {
             )),
         ),
         (
+            "Checkpoints meanwhile",
+            Some(format_count(done.checkpoints)),
+        ),
+        (
             "Checked in",
             Some(here(done.verify_s, format_s(done.verify_s))),
         ),

@@ -1,0 +1,77 @@
+//! Whether a copy is worth the original's place. Changes that others make are written to new places in the
+//! copy too, and where they are many its order is lost before it is used.
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use seekscope_reorder::{By, Judge};
+use seekscope_report::reorder::sentences;
+use seekscope_run::RunDocument;
+use seekscope_server::{Namespace, Server};
+
+use super::Reorder;
+use super::apply::checkpoint;
+use super::place::Place;
+use crate::args::ScanDiskArgs;
+use crate::interruption::Interruption;
+
+/// Compares the leaves of both as of a checkpoint.
+pub struct OrderJudge {
+    server: Server,
+    namespace: Namespace,
+    place: Place,
+    disk: ScanDiskArgs,
+    interruption: Interruption,
+}
+
+impl Reorder {
+    /// `None` where a copy is taken as it comes. By an index it serves whatever becomes of its leaves: the
+    /// documents stay neighbours.
+    pub fn judge(&self, place: &Place, namespace: &Namespace) -> Option<Box<dyn Judge>> {
+        if self.args.force || self.by != By::Natural || place.path.is_none() {
+            return None;
+        }
+        Some(Box::new(OrderJudge {
+            server: self.server.clone(),
+            namespace: namespace.clone(),
+            place: place.clone(),
+            disk: self.args.disk.clone(),
+            interruption: self.interruption.clone(),
+        }))
+    }
+}
+
+impl OrderJudge {
+    /// Share of the steps of a scan that are sequential; `None` where the files do not tell.
+    async fn sequential_share(&mut self, namespace: &Namespace) -> Option<f64> {
+        self.place.ask_again(&self.server, namespace).await;
+        // What it lacks is noted with the other layouts of the run.
+        let mut unused = RunDocument::begin("reorder", Vec::new());
+        let layout = self
+            .place
+            .layout(namespace, &self.disk, &mut unused, &self.interruption);
+        let layout = layout.await.ok()??;
+        Some(layout.documents()?.order.as_ref()?.sequential_share)
+    }
+}
+
+impl Judge for OrderJudge {
+    /// What cannot be told is no reason to give up a copy.
+    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>> {
+        async move {
+            if checkpoint(&self.server, self.place.path.as_deref())
+                .await
+                .is_err()
+            {
+                return Ok(());
+            }
+            let original = self.namespace.clone();
+            let before = self.sequential_share(&original).await;
+            let after = self.sequential_share(copy).await;
+            match before.zip(after) {
+                Some((before, after)) if after < before => Err(sentences::no_better(before, after)),
+                _ => Ok(()),
+            }
+        }
+        .boxed()
+    }
+}

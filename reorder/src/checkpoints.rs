@@ -1,0 +1,88 @@
+//! Checkpoints while the copy is written, for the sake of its order.
+//!
+//! Once enough of the cache has changed, a server evicts: several threads write a page of some dozens of
+//! leaves each, at the same time, and the leaves of one come to lie between those of the others. A checkpoint
+//! writes leaf after leaf in the order of the keys. So one is asked for before eviction begins. Of 20,000
+//! documents of 2.5 KB under zlib, on a mongod 4.4 with a cache of 256 MB, 80 % of the steps were sequential
+//! without and 99 % with them.
+
+use seekscope_server::{ProcFs, Server};
+
+use crate::site::Site;
+
+/// Share of the cache that is written between two. WiredTiger begins to evict at 5 % of changed bytes and at
+/// half of that of updates, and the oplog holds each document once more.
+const CACHE_SHARE: f64 = 0.01;
+const BYTES_MIN: u64 = 4 << 20;
+/// What others have changed counts for the server too.
+const BYTES_MAX: u64 = 64 << 20;
+/// Where the size of the cache is not told, as by a router.
+const BYTES_UNKNOWN: u64 = 8 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    server: Server,
+    every_bytes: u64,
+    /// Written since the last one.
+    written_bytes: u64,
+    pub(crate) taken: u64,
+    /// Why the server takes none; no more are asked for.
+    pub(crate) refused: Option<String>,
+}
+
+impl Checkpoints {
+    /// As the size of the server's cache wants them.
+    pub(crate) async fn of(site: &Site) -> Self {
+        let facts = site.server.facts(&ProcFs::host()).await;
+        Self {
+            server: site.server.clone(),
+            every_bytes: facts.target.cache_bytes.map_or(BYTES_UNKNOWN, between),
+            written_bytes: 0,
+            taken: 0,
+            refused: None,
+        }
+    }
+
+    /// No more should be written at a time.
+    pub(crate) fn every_bytes(&self) -> usize {
+        usize::try_from(self.every_bytes).unwrap_or(usize::MAX)
+    }
+
+    /// So many more bytes of documents were written. Returns after the checkpoint, if one is due.
+    pub(crate) async fn written(&mut self, bytes: usize) {
+        self.written_bytes += bytes as u64;
+        if self.written_bytes < self.every_bytes || self.refused.is_some() {
+            return;
+        }
+        self.written_bytes = 0;
+        match self
+            .server
+            .command("admin", bson::doc! { "fsync": 1 })
+            .await
+        {
+            Ok(_) => self.taken += 1,
+            Err(error) => self.refused = Some(error.to_string()),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a u64"
+)]
+fn between(cache_bytes: u64) -> u64 {
+    ((cache_bytes as f64 * CACHE_SHARE) as u64).clamp(BYTES_MIN, BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_come_before_eviction_begins() {
+        assert_eq!(between(256 << 20), 4 << 20);
+        assert_eq!(between(1_000_000_000), 10_000_000);
+        assert_eq!(between(64 << 30), 64 << 20);
+    }
+}
