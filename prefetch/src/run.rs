@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use seekscope_run::{Limitation, PrefetchRecord};
 
 use crate::PrefetchError;
-use crate::costs::{DEPTH_MAX, DiskCosts};
+use crate::costs::DEPTH_MAX;
 use crate::followed::{Followed, ScanReads};
 use crate::following::Follower;
 use crate::gain::Pauses;
@@ -68,6 +68,7 @@ impl Prefetch {
     /// # Errors
     /// Of the file, where it cannot be read any more.
     pub fn run(self, mut control: Control<'_>) -> Result<Finished, PrefetchError> {
+        let patience = control.begin.as_ref().and_then(|_| self.patience());
         let Self {
             request,
             mut directory,
@@ -86,16 +87,9 @@ impl Prefetch {
             ..
         } = self;
         let helps = record.cannot_help.is_empty();
-        // On a disk that is tried meanwhile nothing is known to wait for.
-        let waits = control.begin.is_some()
-            && helps
-            && is_calibrated
-            && sweep.fits()
-            && costs.request_ns >= SLOW_REQUEST_NS;
-        let patience = waits.then(|| patience(&costs, &record));
         let is_calibrated = is_calibrated || !helps;
         let shared = Shared::new(sweep, costs, is_calibrated, request_bytes, counts);
-        if waits {
+        if patience.is_some() {
             shared.reads_alone();
         }
         let known_depth = is_calibrated.then_some(costs.depth);
@@ -153,15 +147,21 @@ impl Prefetch {
             None => Ok(finished),
         }
     }
-}
 
-/// How long a scan may be kept waiting for all of its leaves: some times as long as reading them should
-/// take, in one stretch or by single requests.
-fn patience(costs: &DiskCosts, record: &PrefetchRecord) -> Duration {
-    let in_one_s = record.file_bytes as f64 / costs.bytes_per_s.max(1.0);
-    let singly_s = record.leaf_pages as f64 * costs.request_ns / 1e9;
-    let patience = Duration::try_from_secs_f64(PATIENCE * in_one_s.min(singly_s));
-    patience.unwrap_or_default().max(PATIENCE_MIN)
+    /// How long a scan may be kept waiting for all of its leaves: some times as long as reading them should
+    /// take, in one stretch or by single requests; `None`: not at all. On a disk that is tried meanwhile
+    /// nothing is known to wait for.
+    fn patience(&self) -> Option<Duration> {
+        let (costs, record) = (&self.costs, &self.record);
+        let waits = record.cannot_help.is_empty()
+            && self.is_calibrated
+            && self.sweep.fits()
+            && costs.request_ns >= SLOW_REQUEST_NS;
+        let in_one_s = record.file_bytes as f64 / costs.bytes_per_s.max(1.0);
+        let singly_s = record.leaf_pages as f64 * costs.request_ns / 1e9;
+        let patience = Duration::try_from_secs_f64(PATIENCE * in_one_s.min(singly_s));
+        waits.then(|| patience.unwrap_or_default().max(PATIENCE_MIN))
+    }
 }
 
 /// At most 584 years.
