@@ -11,9 +11,9 @@ use seekscope_server::{ProcFs, Server};
 use crate::site::Site;
 
 /// Share of the cache that is written between two. WiredTiger begins to evict at 5 % of changed bytes and at
-/// half of that of updates, and the oplog holds each document once more.
-const CACHE_SHARE: f64 = 0.01;
-const BYTES_MIN: u64 = 4 << 20;
+/// half of that of updates. Fewer bytes are worse: each checkpoint writes the last leaf, and once more later.
+const CACHE_SHARE: f64 = 0.02;
+const BYTES_MIN: u64 = 5 << 20;
 /// What others have changed counts for the server too.
 const BYTES_MAX: u64 = 64 << 20;
 /// Where the size of the cache is not told, as by a router.
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn they_come_before_eviction_begins() {
-        assert_eq!(between(256 << 20), 4 << 20);
-        assert_eq!(between(1_000_000_000), 10_000_000);
+        assert_eq!(between(100 << 20), 5 << 20);
+        assert_eq!(between(1_000_000_000), 20_000_000);
         assert_eq!(between(64 << 30), 64 << 20);
     }
 }

@@ -1,12 +1,16 @@
-//! `reorder` on collections whose indexes expire documents: what servers take differs between versions.
+//! `reorder`: the order that a server's eviction would leave, and collections whose indexes expire documents,
+//! of which versions take different ones.
 
 use mongodb::bson::{Document, doc};
 use seekscope_bench::deployment::Topology;
+use serde_json::Value;
 
-use crate::running::{Running, shared};
+use crate::aged;
+use crate::running::{Running, own, shared};
 use crate::support::{Bench, assert_fails, json, machine};
 
 const DOCUMENTS: u64 = 5_000;
+const DOCUMENTS_AGED: u64 = 15_000;
 
 fn create_index(running: &Running, collection: &str, index: Document) {
     let command = doc! { "createIndexes": collection, "indexes": [index] };
@@ -70,4 +74,32 @@ fn an_index_that_is_not_taken_again_is_told_before_the_copy() {
     assert_fails(&command.output().unwrap(), 3, &["odd_ttl", "empty copy"]);
     let collections = collections(&running);
     assert!(!collections.contains("seekscope_reorder"), "{collections}");
+}
+
+/// Several threads evict pages of the copy at once, and by their leaves 70 to 87 % of the steps were
+/// sequential under zlib.
+#[test]
+fn a_copy_made_in_peace_is_in_order() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    let zlib = doc! { "wiredTiger": { "configString": "block_compressor=zlib" } };
+    server.command(
+        aged::DATABASE,
+        doc! { "create": "aged", "storageEngine": zlib },
+    );
+    aged::prepare(&server, DOCUMENTS_AGED);
+    // What is in memory needs no order.
+    aged::forget(&server);
+    let mut command = bench.seekscope(&["reorder", server.uri(), "opinion.aged"]);
+    command.args(["--apply", "--quiesced", "--watch", "0s"]);
+    let document = json(&mut command);
+    let share = |layout: &Value| layout["files"][0]["sequential_share"].as_f64().unwrap();
+    let summary = &document["summary"];
+    assert!(share(&summary["before"]) < 0.6, "{document:#}");
+    assert!(share(&summary["after"]) > 0.95, "{document:#}");
+    assert!(
+        summary["done"]["checkpoints"].as_u64() > Some(3),
+        "{document:#}"
+    );
 }
