@@ -1,17 +1,15 @@
 //! A server that has just started, on files of which nothing is in the page cache, on the disk as it is or
 //! throttled like a hard disk, with as much memory as wanted.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
-use seekscope_run::DeviceFacts;
-use seekscope_server::slow_disk::{CgroupTree, SlowDisk};
 use seekscope_server::{ProcFs, Server, ServerBinary, Workspace, page_cache};
 
 use super::Activity;
 use super::aged::namespace;
+use super::confinement::Confinement;
 use super::disk_limits::DiskLimits;
-use super::memory_group::MemoryGroup;
 use crate::replica_server::{ReplicaServer, ReplicaServerOptions};
 
 /// Files in use (locks, the turtle) stay.
@@ -40,8 +38,7 @@ pub struct Hosts {
 pub struct ColdServer {
     pub local: ReplicaServer,
     pub server: Server,
-    pub memory: Option<MemoryGroup>,
-    slow_disk: Option<SlowDisk>,
+    pub confinement: Confinement,
 }
 
 /// One measurement.
@@ -76,32 +73,12 @@ impl Hosts {
             left.resident_bytes < RESIDENT_MAX_BYTES,
             "still in the page cache: {left:?}"
         );
-        let name = self.workspace.unique_name().to_owned();
-        let memory = match conditions.memory_bytes {
-            Some(bytes) => {
-                let group = MemoryGroup::create(&name, bytes)?;
-                group.add(local.pid()?)?;
-                Some(group)
-            }
-            None => None,
-        };
-        let slow_disk = match conditions.disk.spec() {
-            Some(spec) => {
-                let device = DeviceFacts::of_path(Path::new("/"), data)?;
-                let tree = CgroupTree::discover(Path::new("/proc"));
-                let mut slow = SlowDisk::create(&tree, &spec, &device, &name)?;
-                self.workspace.record_cgroup(Some(slow.group()))?;
-                conditions.disk.limit_writes(slow.group(), &device)?;
-                slow.add_process(local.pid()?)?;
-                Some(slow)
-            }
-            None => None,
-        };
+        let workspace = &mut self.workspace;
+        let confinement = Confinement::begin(workspace, local.pid()?, data, &conditions)?;
         Ok(ColdServer {
             local,
             server,
-            memory,
-            slow_disk,
+            confinement,
         })
     }
 
@@ -127,27 +104,10 @@ impl Hosts {
         let ColdServer {
             mut local,
             server,
-            memory,
-            slow_disk,
+            confinement,
         } = cold;
-        if let Some(slow_disk) = slow_disk {
-            slow_disk.remove()?;
-            self.workspace.record_cgroup(None)?;
-        }
-        drop(memory);
+        confinement.end(&mut self.workspace)?;
         activity.undo(&server).await?;
         local.stop().await
-    }
-}
-
-impl ColdServer {
-    /// The files that a process writes its number into, to be slowed down and limited as the server is.
-    pub fn groups(&self) -> Vec<PathBuf> {
-        let slow = self
-            .slow_disk
-            .as_ref()
-            .map(|slow| slow.group().join("cgroup.procs"));
-        let memory = self.memory.as_ref().map(MemoryGroup::members);
-        slow.into_iter().chain(memory).collect()
     }
 }

@@ -101,8 +101,8 @@ pub struct TuneMeasuredArgs {
     /// A run of --command that takes longer has failed
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10m")]
     pub command_limit: Duration,
-    /// throughput, p50, p99, p999, cpu_us_per_op, read_bytes_per_op, write_bytes_per_op, memory, seconds;
-    /// of a --command: output (the last number that it prints), json:/path, seconds [default: throughput;
+    /// throughput, throughput:OPERATION (of the workload's), p50, p99, p999, cpu_us_per_op,
+    /// read_bytes_per_op, write_bytes_per_op, memory, seconds; of a --command: output (the last number that it prints), json:/path, seconds [default: throughput;
     /// of a --command output]
     #[arg(long, value_name = "METRIC")]
     pub metric: Option<String>,

@@ -14,7 +14,7 @@ use seekscope_tune::optimiser::Outcome;
 
 use super::command_load::{self, Ran};
 use super::memory_watch::MemoryWatch;
-use super::metric::{Figures, Metric};
+use super::metric::{Figures, Metric, rate_of_operation};
 use crate::bench::{Pace, Repeatable, Stage, StepDone, Stretch, Target, Watch};
 use crate::exit::{Interrupted, message_of};
 
@@ -320,15 +320,17 @@ const MAX_ERRORS: f64 = 0.01;
 /// Throughput and what each operation cost, of steps that ran at the same time.
 fn figures(steps: &[&BenchStep]) -> Figures {
     let mut figures = Figures::new();
-    let mut add = |name: &str, value: f64| {
-        figures.insert(name.into(), value);
-    };
-    add(
-        "throughput_per_s",
-        steps.iter().map(|step| step.throughput_per_s).sum(),
-    );
+    let all = steps.iter().map(|step| step.throughput_per_s).sum();
+    figures.insert("throughput_per_s".into(), all);
+    for operation in steps.iter().flat_map(|step| &step.operations) {
+        let rate = figures.entry(rate_of_operation(&operation.name));
+        *rate.or_default() += operation.per_s;
+    }
     let Some(first) = steps.first() else {
         return figures;
+    };
+    let mut add = |name: &str, value: f64| {
+        figures.insert(name.into(), value);
     };
     let elapsed_ns = first.ended_ns.saturating_sub(first.started_ns);
     add("seconds", elapsed_ns as f64 / 1e9);
@@ -373,6 +375,8 @@ mod tests {
             ended_ns: 2_000_000_000,
             server_cpu_ns: Some(50_000_000),
             operations: vec![OperationResult {
+                name: "read".into(),
+                per_s: 495.0,
                 count: 990,
                 errors: 5,
                 ..OperationResult::default()
@@ -385,6 +389,7 @@ mod tests {
     fn costs_are_per_operation() {
         let figures = figures(&[&step()]);
         assert_eq!(figures["throughput_per_s"], 500.0);
+        assert_eq!(figures["read:throughput_per_s"], 495.0);
         assert_eq!(figures["server_cpu_us_per_op"], 50.0);
         assert!(
             !figures.contains_key("server_read_bytes_per_op"),

@@ -40,6 +40,8 @@ const KNOWN: [(&str, &str, &str, Goal); 9] = [
 ];
 /// Before a path into the JSON that a command prints.
 const JSON: &str = "json:";
+/// Before the name of an operation of the workload.
+const OF_OPERATION: &str = "throughput:";
 
 /// What is measured of each run.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,16 +73,45 @@ impl Metric {
     /// Its value, or why there is none.
     pub fn of(&self, figures: &Figures) -> Result<f64, String> {
         match figures.get(&self.figure) {
-            None => Err(format!("the run has no figure {}", self.name)),
+            None => Err(self.missing(figures)),
             Some(value) if value.is_finite() && *value > 0.0 => Ok(*value),
             Some(value) => Err(format!("{} is {value}, not a positive number", self.name)),
         }
     }
+
+    fn missing(&self, figures: &Figures) -> String {
+        let mut why = format!("the run has no figure {}", self.name);
+        if self.name.starts_with(OF_OPERATION) {
+            let all = figures.keys().filter_map(|name| operation_in(name));
+            let names: Vec<&str> = all.collect();
+            why.push_str(&match names[..] {
+                [] => "; it tells nothing of single operations".into(),
+                _ => format!("; its operations are {}", names.join(", ")),
+            });
+        }
+        why
+    }
+}
+
+/// What [`Figures`] call the rate of one operation of the workload.
+pub fn rate_of_operation(name: &str) -> String {
+    format!("{name}{OPERATION_RATE}")
+}
+
+const OPERATION_RATE: &str = ":throughput_per_s";
+
+/// The operation whose rate a figure is.
+fn operation_in(figure: &str) -> Option<&str> {
+    figure.strip_suffix(OPERATION_RATE)
 }
 
 fn figure_of(text: &str) -> Result<(String, &'static str, Option<Goal>)> {
     if let Some((_, figure, unit, goal)) = KNOWN.iter().find(|(name, ..)| *name == text) {
         return Ok(((*figure).into(), unit, Some(*goal)));
+    }
+    if let Some(operation) = text.strip_prefix(OF_OPERATION).filter(|o| !o.is_empty()) {
+        let figure = rate_of_operation(operation);
+        return Ok((figure, "per_s", Some(Goal::Maximise)));
     }
     if let Some(path) = text.strip_prefix(JSON) {
         if !path.starts_with('/') {
@@ -94,8 +125,8 @@ fn figure_of(text: &str) -> Result<(String, &'static str, Option<Goal>)> {
     }
     let names: Vec<&str> = KNOWN.iter().map(|(name, ..)| *name).collect();
     Err(Usage(format!(
-        "there is no metric {text}; there are {}, output (the last number that --command prints) and \
-         json:/path (into the JSON that it prints)",
+        "there is no metric {text}; there are {}, throughput:OPERATION (of the workload's), output (the last \
+         number that --command prints) and json:/path (into the JSON that it prints)",
         names.join(", ")
     ))
     .into())
@@ -218,6 +249,25 @@ mod tests {
         assert!(p99.of(&figures(&[])).is_err());
         assert!(p99.of(&figures(&[("p99_ms", f64::NAN)])).is_err());
         assert!(p99.of(&figures(&[("p99_ms", 0.0)])).is_err());
+    }
+
+    #[test]
+    fn one_operation_may_be_what_counts() {
+        let reads = Metric::parse("throughput:read", None).unwrap();
+        assert_eq!(reads.goal, Goal::Maximise);
+        let measured = figures(&[
+            ("throughput_per_s", 900.0),
+            (&rate_of_operation("read"), 500.0),
+        ]);
+        assert_eq!(reads.of(&measured), Ok(500.0));
+        let unknown = Metric::parse("throughput:reed", None).unwrap();
+        let why = unknown.of(&measured).unwrap_err();
+        assert!(why.ends_with("its operations are read"), "{why}");
+        assert!(Metric::parse("throughput:", None).is_err());
+        let writes = Constraint::parse("throughput:update >= 400").unwrap();
+        let measured = figures(&[(&rate_of_operation("update"), 399.0)]);
+        let missed = writes.missed(&measured).unwrap();
+        assert!(missed.ends_with("399.0/s"), "{missed}");
     }
 
     #[test]

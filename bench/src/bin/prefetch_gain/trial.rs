@@ -71,7 +71,7 @@ impl Bed {
             if let Some(status) = child.try_wait()? {
                 break status;
             }
-            if let Some(memory) = &cold.memory {
+            if let Some(memory) = &cold.confinement.memory {
                 trial.charged = trial.charged.max(memory.charged()?);
             }
             tokio::time::sleep(WATCH).await;
@@ -110,7 +110,7 @@ impl Bed {
         let mut command = Command::new("sh");
         command.stdout(Stdio::null());
         if prefetching {
-            for group in cold.groups() {
+            for group in cold.confinement.groups() {
                 write!(script, "echo $$ > '{}'; ", group.display())?;
             }
             script.push_str(r#"exec "$@""#);
