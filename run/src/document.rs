@@ -165,8 +165,9 @@ pub struct ProcessIo {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct TracerCost {
     /// Runs of the eBPF programs, system-wide, and the ns spent in them: estimates from the kernel's
-    /// run-time statistics, which are on for a part of the time. 0 runs when they could not be
-    /// switched on.
+    /// run-time statistics, which are on for a part of the time. Of calls that are not traced, what one
+    /// was measured to take longer, times their number. 0 runs when the statistics could not be switched
+    /// on.
     pub program_runs: u64,
     pub program_ns: u64,
     /// Of `program_ns`, what does not depend on the events recorded: runs at other processes' calls

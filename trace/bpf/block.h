@@ -267,38 +267,38 @@ static __always_inline int on_requeue(struct request *rq)
 SEC("tp_btf/block_bio_queue")
 int seekscope_bio(__u64 *ctx)
 {
-	return on_bio((struct bio *)ctx[0]);
+	return on_bio(FOR_READING(struct bio, (void *)ctx[0]));
 }
 
 SEC("tp_btf/block_rq_issue")
 int seekscope_issue(__u64 *ctx)
 {
-	return on_issue((struct request *)ctx[0]);
+	return on_issue(FOR_READING(struct request, (void *)ctx[0]));
 }
 
 SEC("tp_btf/block_rq_requeue")
 int seekscope_back(__u64 *ctx)
 {
-	return on_requeue((struct request *)ctx[0]);
+	return on_requeue(FOR_READING(struct request, (void *)ctx[0]));
 }
 
 /* Until Linux 5.10 the queue came first; its later versions have both forms. */
 SEC("tp_btf/block_bio_queue")
 int seekscope_bio2(__u64 *ctx)
 {
-	return on_bio((struct bio *)ctx[1]);
+	return on_bio(FOR_READING(struct bio, (void *)ctx[1]));
 }
 
 SEC("tp_btf/block_rq_issue")
 int seekscope_issue2(__u64 *ctx)
 {
-	return on_issue((struct request *)ctx[1]);
+	return on_issue(FOR_READING(struct request, (void *)ctx[1]));
 }
 
 SEC("tp_btf/block_rq_requeue")
 int seekscope_back2(__u64 *ctx)
 {
-	return on_requeue((struct request *)ctx[1]);
+	return on_requeue(FOR_READING(struct request, (void *)ctx[1]));
 }
 
 /* The facts of a request that totals are made of. */

@@ -357,13 +357,17 @@ int seekscope_enter(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
 	long nr = ctx[1];
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u64 pid_tgid;
 	__u8 op;
 
 	if (!tracing)
 		return 0;
+	/* Every system call of the host comes by here; most are ruled out by their number. */
 	op = op_of(nr);
-	if (op == OP_NONE || op == OP_OPEN || !is_target(pid_tgid))
+	if (op == OP_NONE || op == OP_OPEN)
+		return 0;
+	pid_tgid = bpf_get_current_pid_tgid();
+	if (!is_target(pid_tgid))
 		return 0;
 	struct arguments call = {
 		.fd = SYSCALL_FD(regs),
@@ -380,14 +384,17 @@ SEC("tp_btf/sys_exit")
 int seekscope_exit(__u64 *ctx)
 {
 	struct pt_regs *regs = (struct pt_regs *)ctx[0];
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u64 pid_tgid;
 	struct start_slot start;
 
 	if (!tracing)
 		return 0;
 	long nr = SYSCALL_NR(regs);
 	__u8 op = op_of(nr);
-	if (op == OP_NONE || !is_target(pid_tgid))
+	if (op == OP_NONE)
+		return 0;
+	pid_tgid = bpf_get_current_pid_tgid();
+	if (!is_target(pid_tgid))
 		return 0;
 	if (op == OP_OPEN) {
 		on_open(pid_tgid, ctx[1], false);
@@ -413,13 +420,16 @@ int seekscope_exit(__u64 *ctx)
 SEC("tracepoint/raw_syscalls/sys_enter")
 int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u64 pid_tgid;
 	__u8 op;
 
 	if (!tracing)
 		return 0;
 	op = op_of(ctx->id);
-	if (op == OP_NONE || op == OP_OPEN || !is_target(pid_tgid))
+	if (op == OP_NONE || op == OP_OPEN)
+		return 0;
+	pid_tgid = bpf_get_current_pid_tgid();
+	if (!is_target(pid_tgid))
 		return 0;
 	struct arguments call = {
 		.fd = ctx->args[0],
@@ -435,12 +445,15 @@ int seekscope_begin(struct trace_event_raw_sys_enter *ctx)
 SEC("tracepoint/raw_syscalls/sys_exit")
 int seekscope_end(struct trace_event_raw_sys_exit *ctx)
 {
-	__u64 pid_tgid = bpf_get_current_pid_tgid();
+	__u64 pid_tgid;
 	struct start_slot start;
 
 	__u8 op = op_of(ctx->id);
 
-	if (!tracing || op == OP_NONE || !is_target(pid_tgid))
+	if (!tracing || op == OP_NONE)
+		return 0;
+	pid_tgid = bpf_get_current_pid_tgid();
+	if (!is_target(pid_tgid))
 		return 0;
 	if (op == OP_OPEN) {
 		on_open(pid_tgid, ctx->ret, false);

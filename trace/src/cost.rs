@@ -48,6 +48,8 @@ pub(crate) struct CostSampler {
     /// Events seen at the last look.
     seen: u64,
     drains: u32,
+    /// What a system call that is not traced takes longer, ns.
+    call_tax_ns: Option<f64>,
 }
 
 /// What is counted from the beginning of the trace, or within a window.
@@ -55,8 +57,12 @@ pub(crate) struct CostSampler {
 struct Totals {
     events: u64,
     time_ns: u64,
+    /// Of all programs.
     runs: u64,
     program_ns: u64,
+    /// Of the two that run at every system call.
+    call_runs: u64,
+    call_ns: u64,
 }
 
 impl Totals {
@@ -66,6 +72,8 @@ impl Totals {
             time_ns: self.time_ns.saturating_sub(earlier.time_ns),
             runs: self.runs.saturating_sub(earlier.runs),
             program_ns: self.program_ns.saturating_sub(earlier.program_ns),
+            call_runs: self.call_runs.saturating_sub(earlier.call_runs),
+            call_ns: self.call_ns.saturating_sub(earlier.call_ns),
         }
     }
 
@@ -75,6 +83,8 @@ impl Totals {
             time_ns: self.time_ns + other.time_ns,
             runs: self.runs + other.runs,
             program_ns: self.program_ns + other.program_ns,
+            call_runs: self.call_runs + other.call_runs,
+            call_ns: self.call_ns + other.call_ns,
         }
     }
 }
@@ -91,10 +101,10 @@ const EVENT_RUNS_MAX: f64 = 16.0;
 const WINDOWS_MAX: usize = 4096;
 
 impl CostSampler {
-    /// Begins with the statistics on, before the first event.
-    pub(crate) fn start() -> Self {
+    /// Measures nothing yet.
+    pub(crate) fn new() -> Self {
         Self {
-            statistics: RunTimeStatistics::enable(),
+            statistics: None,
             began: Instant::now(),
             ended: None,
             window: Totals::default(),
@@ -102,7 +112,15 @@ impl CostSampler {
             sampled: Totals::default(),
             seen: 0,
             drains: 0,
+            call_tax_ns: None,
         }
+    }
+
+    /// Begins with the statistics on. A system call that is not traced takes `call_tax_ns` longer.
+    pub(crate) fn start(&mut self, call_tax_ns: f64) {
+        self.began = Instant::now();
+        self.statistics = RunTimeStatistics::enable();
+        self.call_tax_ns = Some(call_tax_ns.max(0.0));
     }
 
     /// To be called after each drain: is it time to [look](Self::look)?
@@ -117,7 +135,7 @@ impl CostSampler {
 
     /// Switches the statistics on or off, as it should be after `seen` events; `runs` reads what the
     /// kernel has counted about the programs.
-    pub(crate) fn look(&mut self, seen: u64, runs: impl FnOnce() -> ProgramRuns) {
+    pub(crate) fn look(&mut self, seen: u64, runs: impl FnOnce() -> AllRuns) {
         let time_ns = self.elapsed_ns();
         let arriving = seen > self.seen;
         self.seen = seen;
@@ -148,7 +166,7 @@ impl CostSampler {
     }
 
     /// Switches the statistics off for good.
-    pub(crate) fn stop(&mut self, seen: u64, runs: ProgramRuns) {
+    pub(crate) fn stop(&mut self, seen: u64, runs: AllRuns) {
         self.ended.get_or_insert_with(Instant::now);
         let now = self.totals(seen, runs);
         self.end_window(now);
@@ -167,12 +185,14 @@ impl CostSampler {
         }
     }
 
-    fn totals(&self, events: u64, runs: ProgramRuns) -> Totals {
+    fn totals(&self, events: u64, runs: AllRuns) -> Totals {
         Totals {
             events,
             time_ns: self.elapsed_ns(),
-            runs: runs.runs,
-            program_ns: runs.ns,
+            runs: runs.calls.runs + runs.groups.runs,
+            program_ns: runs.calls.ns + runs.groups.ns,
+            call_runs: runs.calls.runs,
+            call_ns: runs.calls.ns,
         }
     }
 
@@ -189,17 +209,40 @@ impl CostSampler {
             let standing = (per_ns * time_ns as f64).max(0.0);
             (per_event * seen as f64 + standing, standing)
         };
-        let (program_ns, standing_ns) = whole(|window| window.program_ns, EVENT_NS_MAX);
+        let (counted_ns, standing_ns) = whole(|window| window.program_ns, EVENT_NS_MAX);
         let (runs, _) = whole(|window| window.runs, EVENT_RUNS_MAX);
+        let (_, others_call_runs) = whole(|window| window.call_runs, EVENT_RUNS_MAX);
+        let (_, others_calls_ns) = whole(|window| window.call_ns, EVENT_NS_MAX);
+        // Two programs run at each of these calls.
+        let taxed_ns = |tax_ns: f64| others_call_runs / 2.0 * tax_ns;
+        let correction_ns = self
+            .call_tax_ns
+            .map_or(0.0, |tax_ns| taxed_ns(tax_ns) - others_calls_ns);
         let most = time_ns.saturating_mul(cpus.max(1));
-        let program_ns = rounded(program_ns).clamp(self.sampled.program_ns, most.max(1));
+        let program_ns = rounded(counted_ns + correction_ns).min(most.max(1));
         TracerCost {
             program_runs: rounded(runs).max(self.sampled.runs),
             program_ns,
-            standing_ns: rounded(standing_ns).min(program_ns),
+            standing_ns: rounded(standing_ns + correction_ns).min(program_ns),
             ..TracerCost::default()
         }
     }
+}
+
+/// How long a system call takes that nobody traces, ns: the best of many short series, since whatever
+/// else the machine does can only lengthen one.
+pub(crate) fn uninvolved_call_ns() -> f64 {
+    const SERIES: u32 = 48;
+    const CALLS: u32 = 128;
+    let one = |_| {
+        let began = Instant::now();
+        for _ in 0..CALLS {
+            // SAFETY: has no arguments and cannot fail.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+        began.elapsed().as_nanos() as f64 / f64::from(CALLS)
+    };
+    (0..SERIES).map(one).fold(f64::INFINITY, f64::min)
 }
 
 /// Is the measured share too small?
@@ -264,6 +307,32 @@ pub(crate) struct ProgramRuns {
     pub(crate) missed: u64,
 }
 
+impl std::iter::Sum for ProgramRuns {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            runs: sum.runs + one.runs,
+            ns: sum.ns + one.ns,
+            missed: sum.missed + one.missed,
+        })
+    }
+}
+
+/// What the kernel counted about all programs of a trace.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AllRuns {
+    /// The two that run at every system call.
+    pub(crate) calls: ProgramRuns,
+    /// Those of the other groups of I/O.
+    pub(crate) groups: ProgramRuns,
+}
+
+impl AllRuns {
+    /// Events at which a program was skipped.
+    pub(crate) fn missed(&self) -> u64 {
+        self.calls.missed + self.groups.missed
+    }
+}
+
 /// Reads a loaded program's counters; zeros where the kernel does not tell.
 pub(crate) fn program_runs(program: BorrowedFd<'_>) -> ProgramRuns {
     let mut info = libbpf_sys::bpf_prog_info::default();
@@ -319,11 +388,12 @@ mod tests {
 
     #[test]
     fn the_first_events_after_an_idle_start_are_measured_at_once() {
-        let mut sampler = CostSampler::start();
+        let mut sampler = CostSampler::new();
+        sampler.start(0.0);
         assert!(sampler.statistics.is_some(), "needs root");
         let mut drained = |seen| {
             assert!(sampler.is_due());
-            sampler.look(seen, ProgramRuns::default);
+            sampler.look(seen, AllRuns::default);
             sampler.statistics.is_some()
         };
         assert!(!drained(0), "of the time so far, all was measured");
@@ -337,6 +407,7 @@ mod tests {
             time_ns,
             runs: program_ns / 100,
             program_ns,
+            ..Totals::default()
         }
     }
 
@@ -353,7 +424,30 @@ mod tests {
             windows: windows.to_vec(),
             seen: 0,
             drains: 0,
+            call_tax_ns: None,
         }
+    }
+
+    #[test]
+    fn a_call_of_others_costs_what_it_takes_longer_and_not_what_the_statistics_count() {
+        // A million calls a second of others, 100 ns counted for each of two programs; 1,000 requests of
+        // others with 500 ns each.
+        let second = |events: u64| Totals {
+            events,
+            time_ns: 1_000_000_000,
+            runs: 2_001_000 + 2 * events,
+            program_ns: 200_500_000 + 400 * events,
+            call_runs: 2_000_000 + 2 * events,
+            call_ns: 200_000_000 + 400 * events,
+        };
+        let mut sampler = sampler(&[second(0), second(1000), second(5000)], 10_000_000_000);
+        let counted = sampler.estimate(20_000, 2);
+        assert_eq!(counted.standing_ns, 2_005_000_000);
+        sampler.call_tax_ns = Some(140.0);
+        let measured = sampler.estimate(20_000, 2);
+        assert_eq!(measured.standing_ns, 10 * (140_000_000 + 500_000));
+        assert_eq!(measured.program_ns - measured.standing_ns, 20_000 * 400);
+        assert_eq!(measured.program_runs, counted.program_runs);
     }
 
     #[test]

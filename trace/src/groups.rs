@@ -2,10 +2,13 @@
 //!
 //! Each group beside the plain calls is a set of kernel programs of its own (`bpf/*.h`). Which
 //! variant fits is read from the kernel's type information, not from its version; whether it loads
-//! is tried. A group that does not fit or load is left out, with the reason in the trailer, and
-//! never keeps the others from running.
+//! is tried by loading everything together, because each load reads the kernel's types anew, which
+//! takes more CPU time than the programs themselves; only if that fails is each group tried alone. A
+//! group that does not fit or load is left out, with the reason in the trailer, and never keeps the
+//! others from running.
 
 mod attach;
+mod functions;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{Func, FuncProto, Ptr, Typedef};
@@ -145,7 +148,8 @@ struct Prototype {
 /// What this kernel offers, by its type information.
 trait Kernel {
     fn tracepoint(&self, name: &str) -> Option<Prototype>;
-    fn has_function(&self, name: &str) -> bool;
+    /// Whether a program can be put at a function's entry; why not.
+    fn lets_programs_at(&self, function: &str) -> Result<(), String>;
 }
 
 impl Kernel for Btf<'_> {
@@ -164,20 +168,23 @@ impl Kernel for Btf<'_> {
         })
     }
 
-    fn has_function(&self, name: &str) -> bool {
-        self.type_by_name::<Func<'_>>(name).is_some()
+    fn lets_programs_at(&self, function: &str) -> Result<(), String> {
+        let known: Option<Func<'_>> = self.type_by_name(function);
+        let known = known.ok_or("the kernel has no such function in its types")?;
+        functions::try_entry_of(known.type_id()).map_err(|error| error.to_string())
     }
 }
 
-/// The ways to follow a group that fit this kernel, best first; why there is none.
-fn candidates(group: Group, kernel: &dyn Kernel) -> Result<Vec<Hooks>, &'static str> {
-    match group {
-        Group::Calls => Ok(Vec::new()),
-        Group::Aio => Ok(vec![AIO]),
-        Group::Block => block(kernel).map(|hooks| vec![hooks]),
-        Group::Uring => uring(kernel).map(|hooks| vec![hooks]),
-        Group::Faults => faults(kernel),
-    }
+/// How to follow a group on this kernel, and what the trailer says of that; why it cannot be followed.
+fn choose(group: Group, kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
+    let hooks = match group {
+        Group::Calls => return Err("followed by programs of their own".into()),
+        Group::Faults => return faults(kernel),
+        Group::Aio => AIO,
+        Group::Block => block(kernel)?,
+        Group::Uring => uring(kernel)?,
+    };
+    Ok((hooks, hooks.how.into()))
 }
 
 fn block(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
@@ -210,18 +217,16 @@ fn uring(kernel: &dyn Kernel) -> Result<Hooks, &'static str> {
     }
 }
 
-fn faults(kernel: &dyn Kernel) -> Result<Vec<Hooks>, &'static str> {
-    let mut found = Vec::new();
-    if kernel.has_function("filemap_fault") {
-        found.push(FAULTS);
+/// The entry and exit of the function tell more; where no programs are let there, the tracepoint.
+fn faults(kernel: &dyn Kernel) -> Result<(Hooks, String), String> {
+    let why = match kernel.lets_programs_at("filemap_fault") {
+        Ok(()) => return Ok((FAULTS, FAULTS.how.into())),
+        Err(why) => format!("{} did not load ({why})", FAULTS.how),
+    };
+    match kernel.tracepoint("mm_filemap_fault") {
+        Some(_) => Ok((FAULTS_BY_EVENT, format!("{}; {why}", FAULTS_BY_EVENT.how))),
+        None => Err(format!("{why}, and the kernel has no tracepoint for it")),
     }
-    if kernel.tracepoint("mm_filemap_fault").is_some() {
-        found.push(FAULTS_BY_EVENT);
-    }
-    if found.is_empty() {
-        return Err("the kernel has neither filemap_fault nor its tracepoint in its types");
-    }
-    Ok(found)
 }
 
 /// What is to be loaded, and what the trailer says about it.
@@ -232,8 +237,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Chooses the hooks of the groups asked for; `probe` tries to load one set of them.
-    pub(crate) fn make(groups: &[Group], probe: impl Fn(&Hooks) -> Result<(), String>) -> Self {
+    /// Chooses the hooks of the groups asked for.
+    pub(crate) fn make(groups: &[Group]) -> Self {
         let mut plan = Self::default();
         // Only made where needed: the kernel's types are megabytes.
         let types = if groups.iter().any(|group| *group != Group::Calls) {
@@ -244,7 +249,7 @@ impl Plan {
         for group in Group::ALL.into_iter().filter(|g| *g != Group::Calls) {
             let found = match &types {
                 _ if !groups.contains(&group) => Err(NOT_ASKED_FOR.into()),
-                Ok(types) => first_that_loads(group, types, &probe),
+                Ok(types) => choose(group, types),
                 Err(error) => Err(error.clone()),
             };
             plan.add(group, found);
@@ -268,7 +273,22 @@ impl Plan {
         });
     }
 
-    /// Takes back what could not be attached although it loaded.
+    /// Tries each group alone, after they did not load together, and takes back those that fail.
+    /// Returns whether there was any.
+    pub(crate) fn drop_failing(&mut self, probe: impl Fn(&Hooks) -> Result<(), String>) -> bool {
+        let failing: Vec<(Group, String)> = self
+            .hooks
+            .iter()
+            .filter_map(|hooks| Some((hooks.group, failure_of(hooks, &probe)?)))
+            .collect();
+        let any = !failing.is_empty();
+        for (group, why) in failing {
+            self.drop_group(group, why);
+        }
+        any
+    }
+
+    /// Takes back what did not load, or could not be attached although it loaded.
     pub(crate) fn drop_group(&mut self, group: Group, why: String) {
         self.hooks.retain(|hooks| hooks.group != group);
         for entry in &mut self.coverage {
@@ -280,20 +300,10 @@ impl Plan {
     }
 }
 
-fn first_that_loads(
-    group: Group,
-    kernel: &dyn Kernel,
-    probe: &impl Fn(&Hooks) -> Result<(), String>,
-) -> Result<(Hooks, String), String> {
-    let mut failures = Vec::new();
-    for hooks in candidates(group, kernel)? {
-        match probe(&hooks) {
-            Ok(()) if failures.is_empty() => return Ok((hooks, hooks.how.into())),
-            Ok(()) => return Ok((hooks, format!("{}; {}", hooks.how, failures.join("; ")))),
-            Err(why) => failures.push(format!("{} did not load ({why})", hooks.how)),
-        }
-    }
-    Err(failures.join("; "))
+/// Why these hooks do not load alone; `None` where they do.
+fn failure_of(hooks: &Hooks, probe: &impl Fn(&Hooks) -> Result<(), String>) -> Option<String> {
+    let why = probe(hooks).err()?;
+    Some(format!("{} did not load ({why})", hooks.how))
 }
 
 #[cfg(test)]

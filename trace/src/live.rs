@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use seekscope_run::{ThreadRecord, TraceCoverage, TraceFacts};
 
-use crate::cost::CostSampler;
+use crate::cost::{CostSampler, uninvolved_call_ns};
 use crate::decode::{RECORD_BYTES, decode};
 use crate::disks::{self, DiskNumber};
 use crate::error::TraceError;
@@ -84,7 +84,7 @@ impl LiveSource {
         let ring_bytes = ring_size(options.ring_bytes);
         let own_requests_only =
             options.groups.contains(&Group::Block) && options.requests == RequestScope::TracedFiles;
-        let settings = Settings {
+        let mut settings = Settings {
             target,
             is_set: !matches!(options.followed, Followed::Process(_)),
             // In a container the programs know children by other numbers than we do.
@@ -94,11 +94,17 @@ impl LiveSource {
             only_totals: options.only_totals,
             ring_bytes,
             start_slots: start_slots.next_power_of_two(),
-            groups: Plan::make(&options.groups, Programs::probe),
+            groups: Plan::make(&options.groups),
             own_requests_only,
             open_files: files.seen().count(),
         };
-        let (mut programs, backend_reason) = load(options.backend, &settings)?;
+        let untraced_call_ns = uninvolved_call_ns();
+        let (mut programs, backend_reason) = match load(options.backend, &settings) {
+            Err(_) if settings.groups.drop_failing(Programs::probe) => {
+                load(options.backend, &settings)?
+            }
+            loaded => loaded?,
+        };
         if settings.is_set {
             found
                 .iter()
@@ -110,7 +116,6 @@ impl LiveSource {
             files.seen().try_for_each(|file| programs.own_file(file))?;
         }
         let ring = Ring::open(programs.ring())?;
-        let cost = CostSampler::start();
         let named = options.disks.iter();
         let disks: Vec<DiskNumber> = named.map(|(major, minor)| major << 20 | minor).collect();
         programs.set_disks(&disks);
@@ -122,7 +127,7 @@ impl LiveSource {
             threads: ThreadTable::new(proc_root, target.namespace.is_none(), found[0].pid),
             members,
             members_seen: Instant::now(),
-            cost,
+            cost: CostSampler::new(),
             backend_reason,
             filters: options.describe_filters(),
             only_totals: options.only_totals,
@@ -136,6 +141,7 @@ impl LiveSource {
         };
         source.follow_new_disks();
         source.programs.set_tracing(true);
+        source.cost.start(uninvolved_call_ns() - untraced_call_ns);
         Ok(source)
     }
 
@@ -285,13 +291,13 @@ impl LiveSource {
     }
 
     fn facts(&self, counters: Counters, in_flight_at_end: u64) -> TraceFacts {
-        let runs = self.programs.runs();
+        let missed = self.programs.runs().missed();
         let mut backend_reason = self.backend_reason.clone();
-        if runs.missed > 0 {
+        if missed > 0 {
             backend_reason.push_str(&format!(
                 "; the kernel skipped the programs at {} system calls of all processes, so up to that many calls \
                  may be missing from `seen`",
-                runs.missed
+                missed
             ));
         }
         TraceFacts {

@@ -12,7 +12,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapMut, OpenObject, PrintLevel, set_print};
 use rustix::thread::{MembarrierCommand, membarrier};
 
-use crate::cost::{ProgramRuns, program_runs};
+use crate::cost::{AllRuns, program_runs};
 use crate::decode::FileKey;
 use crate::disks::{DISKS_MAX, DiskNumber};
 use crate::error::TraceError;
@@ -207,7 +207,8 @@ impl Programs {
         })
     }
 
-    /// Tries to load and attach one group, alone and for a moment.
+    /// Tries to load and attach one group, alone and for a moment. Costs as much CPU time as loading
+    /// them all.
     ///
     /// # Errors
     /// Why the kernel refuses, for the trailer.
@@ -395,22 +396,21 @@ impl Programs {
             }
     }
 
-    /// What the kernel counted about both programs.
-    pub(crate) fn runs(&self) -> ProgramRuns {
+    /// What the kernel counted about the programs.
+    pub(crate) fn runs(&self) -> AllRuns {
         let programs = &self.skeleton.progs;
         let pair = match self.backend {
             Backend::TpBtf => [&programs.seekscope_enter, &programs.seekscope_exit],
             Backend::Tracepoint => [&programs.seekscope_begin, &programs.seekscope_end],
         };
         let of_groups = groups::programs(self.skeleton.object(), &self.groups.hooks);
-        pair.iter()
-            .map(|program| program_runs(program.as_fd()))
-            .chain(of_groups.map(|program| program_runs(program.as_fd())))
-            .fold(ProgramRuns::default(), |sum, one| ProgramRuns {
-                runs: sum.runs + one.runs,
-                ns: sum.ns + one.ns,
-                missed: sum.missed + one.missed,
-            })
+        AllRuns {
+            calls: pair
+                .iter()
+                .map(|program| program_runs(program.as_fd()))
+                .sum(),
+            groups: of_groups.map(|program| program_runs(program.as_fd())).sum(),
+        }
     }
 }
 

@@ -5,6 +5,19 @@ use super::*;
 /// Tracepoints by name: number of arguments and what the first points to.
 struct Known(Vec<(&'static str, usize, &'static str)>);
 
+/// The same where programs at functions are refused.
+struct WithoutFunctions(Known);
+
+impl Kernel for WithoutFunctions {
+    fn tracepoint(&self, name: &str) -> Option<Prototype> {
+        self.0.tracepoint(name)
+    }
+
+    fn lets_programs_at(&self, _: &str) -> Result<(), String> {
+        Err("refused".into())
+    }
+}
+
 impl Kernel for Known {
     fn tracepoint(&self, name: &str) -> Option<Prototype> {
         let (_, arguments, first) = self.0.iter().find(|(known, ..)| *known == name)?;
@@ -14,8 +27,9 @@ impl Kernel for Known {
         })
     }
 
-    fn has_function(&self, name: &str) -> bool {
-        name == "filemap_fault"
+    fn lets_programs_at(&self, function: &str) -> Result<(), String> {
+        assert_eq!(function, "filemap_fault");
+        Ok(())
     }
 }
 
@@ -49,51 +63,54 @@ fn linux_6_18() -> Known {
 
 #[test]
 fn the_form_of_the_tracepoints_decides() {
-    let chosen = |group, kernel: &Known| candidates(group, kernel).unwrap();
-    assert_eq!(chosen(Group::Block, &linux_5_10()), [BLOCK_QUEUE_FIRST]);
-    assert_eq!(chosen(Group::Block, &linux_6_1()), [BLOCK]);
+    let chosen = |group, kernel: &Known| choose(group, kernel).unwrap().0;
+    assert_eq!(chosen(Group::Block, &linux_5_10()), BLOCK_QUEUE_FIRST);
+    assert_eq!(chosen(Group::Block, &linux_6_1()), BLOCK);
     let debian_5_10 = Known(vec![
         ("block_rq_issue", 1, "request"),
         ("block_bio_queue", 2, "request_queue"),
     ]);
-    assert_eq!(chosen(Group::Block, &debian_5_10), [BLOCK_MIXED]);
-    assert!(candidates(Group::Uring, &linux_5_10()).is_err());
-    assert_eq!(chosen(Group::Uring, &linux_6_1()), [URING_SQE]);
-    assert_eq!(chosen(Group::Uring, &linux_6_18()), [URING]);
-    assert_eq!(chosen(Group::Faults, &linux_6_1()), [FAULTS]);
-    assert_eq!(
-        chosen(Group::Faults, &linux_6_18()),
-        [FAULTS, FAULTS_BY_EVENT]
-    );
-    assert!(candidates(Group::Block, &Known(Vec::new())).is_err());
+    assert_eq!(chosen(Group::Block, &debian_5_10), BLOCK_MIXED);
+    assert!(choose(Group::Uring, &linux_5_10()).is_err());
+    assert_eq!(chosen(Group::Uring, &linux_6_1()), URING_SQE);
+    assert_eq!(chosen(Group::Uring, &linux_6_18()), URING);
+    assert_eq!(chosen(Group::Faults, &linux_6_1()), FAULTS);
+    assert_eq!(chosen(Group::Faults, &linux_6_18()), FAULTS);
+    assert!(choose(Group::Block, &Known(Vec::new())).is_err());
 }
 
 #[test]
-fn the_next_way_is_taken_when_one_does_not_load_and_both_are_named() {
-    let refuse = |hooks: &Hooks| match hooks.how {
-        how if how == FAULTS.how => Err("refused".to_string()),
-        _ => Ok(()),
-    };
-    let (hooks, how) = first_that_loads(Group::Faults, &linux_6_18(), &refuse).unwrap();
+fn where_programs_at_functions_are_refused_the_tracepoint_is_taken_and_both_are_named() {
+    let (hooks, how) = choose(Group::Faults, &WithoutFunctions(linux_6_18())).unwrap();
     assert_eq!(hooks, FAULTS_BY_EVENT);
     assert!(
         how.contains("software event")
             && how.contains("fexit filemap_fault did not load (refused)")
     );
-    let why = first_that_loads(Group::Faults, &linux_6_1(), &refuse).unwrap_err();
-    assert!(why.contains("refused"), "{why}");
+    let why = choose(Group::Faults, &WithoutFunctions(linux_6_1())).unwrap_err();
+    assert!(
+        why.contains("refused") && why.contains("no tracepoint"),
+        "{why}"
+    );
 }
 
 #[test]
 fn a_group_that_fails_leaves_the_others() {
-    let mut plan = Plan::make(&Group::ALL, |hooks| match hooks.group {
-        Group::Aio => Err("no".into()),
+    let refuse_aio = |hooks: &Hooks| match hooks.group {
+        Group::Aio => Err("no".to_string()),
         _ => Ok(()),
-    });
+    };
+    let mut plan = Plan::make(&Group::ALL);
     let covered = |plan: &Plan, group: Group| {
         let entry = plan.coverage.iter().find(|c| c.group == group.name());
         entry.unwrap().covered
     };
+    assert!(
+        covered(&plan, Group::Aio),
+        "nothing is tried alone at first"
+    );
+    assert!(plan.drop_failing(refuse_aio));
+    assert!(!plan.drop_failing(refuse_aio), "what is left loads");
     assert!(!covered(&plan, Group::Aio) && covered(&plan, Group::Block));
     assert!(plan.hooks.iter().all(|hooks| hooks.group != Group::Aio));
     plan.drop_group(Group::Block, "taken back".into());
@@ -103,7 +120,7 @@ fn a_group_that_fails_leaves_the_others() {
 
 #[test]
 fn nothing_is_tried_that_nobody_asked_for() {
-    let plan = Plan::make(&[Group::Calls], |_| unreachable!());
+    let plan = Plan::make(&[Group::Calls]);
     assert_eq!((plan.hooks.len(), plan.coverage.len()), (0, 4));
     assert!(
         plan.coverage
