@@ -15,7 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use super::contract::may_trace;
 use super::cost;
 use super::counters;
-use super::guard::Guard;
+use super::guard::{Guard, Harm};
 use super::history;
 use super::leaf_order::LeafWalk;
 use super::subject::Subject;
@@ -209,7 +209,12 @@ struct Watched<'a> {
 
 impl Watched<'_> {
     /// First nothing of ours but counters, then everything, until the time is over.
-    async fn observe(self, asked: &Asked<'_>, subject: &Subject, progress: Progress) -> Result<()> {
+    async fn observe(
+        mut self,
+        asked: &Asked<'_>,
+        subject: &Subject,
+        progress: Progress,
+    ) -> Result<()> {
         let begun = Instant::now();
         {
             let _step = progress.step("watching the server before anything is traced");
@@ -263,10 +268,13 @@ impl Watched<'_> {
             let events = measurement.as_ref().and_then(Measurement::events);
             self.guard.look(&subject.server, events).await;
             let failed = measurement.as_ref().is_some_and(Measurement::has_failed);
-            let full = || disk_is_full(self.session.directory.path());
-            let why = self.guard.judge().or_else(full);
+            let why = match self.guard.judge() {
+                Some(Harm::Disk(why)) if self.stop_walk(&why, progress) => None,
+                Some(Harm::Disk(why) | Harm::Cpu(why)) => Some(why),
+                None => disk_is_full(self.session.directory.path()),
+            };
             if why.is_some() || failed {
-                if let Some(walk) = self.walk {
+                if let Some(walk) = self.walk.as_ref() {
                     walk.stop();
                 }
                 measurement = None;
@@ -278,9 +286,21 @@ impl Watched<'_> {
             }
         }
         drop(measurement);
-        if let Some(walk) = self.walk {
+        if let Some(walk) = self.walk.as_ref() {
             walk.stop();
         }
         self.session.close_phase(None)
+    }
+
+    /// Reads no more data files, which is nearly all that we ask of the disk. False if none were read.
+    fn stop_walk(&mut self, why: &str, progress: Progress) -> bool {
+        let Some(walk) = self.walk.as_mut().filter(|walk| walk.is_under_way()) else {
+            return false;
+        };
+        walk.stop_for(why.to_string());
+        progress.say(format!(
+            "Reading the internal pages of the data files was stopped: {why}. Tracing goes on."
+        ));
+        true
     }
 }

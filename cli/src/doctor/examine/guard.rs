@@ -48,6 +48,15 @@ pub struct Guard {
     refused: usize,
 }
 
+/// What of ours may hurt the server, and how that shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Harm {
+    /// Our reads and writes of the disk, nearly all of which walk the data files.
+    Disk(String),
+    /// The CPU time of tracing and of everything else of ours.
+    Cpu(String),
+}
+
 /// One look.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Level {
@@ -116,10 +125,14 @@ impl Guard {
         self.refused >= GONE_AFTER
     }
 
-    /// Why we must stop, if we must.
-    pub fn judge(&self) -> Option<String> {
+    /// Why we must stop, if we must. Whatever is stopped then, the next looks show what that changed.
+    pub fn judge(&mut self) -> Option<Harm> {
         let recent: Vec<Level> = self.recent.iter().copied().collect();
-        (recent.len() == LOOKS).then(|| judge(&self.baseline, &recent))?
+        let harm = (recent.len() == LOOKS).then(|| judge(&self.baseline, &recent))?;
+        if harm.is_some() {
+            self.recent.clear();
+        }
+        harm
     }
 
     fn counts(&self, events: u64) -> Counts {
@@ -176,23 +189,23 @@ fn level(last: &Counts, now: &Counts, ping_s: Option<f64>) -> Level {
     }
 }
 
-fn judge(before: &[Level], recent: &[Level]) -> Option<String> {
+fn judge(before: &[Level], recent: &[Level]) -> Option<Harm> {
     let cpus = mean(recent, |level| Some(level.own_cpus)).unwrap_or(0.0);
     if cpus > CPU_BUDGET {
-        return Some(format!(
+        return Some(Harm::Cpu(format!(
             "it took {cpus:.2} CPUs, and its budget is {CPU_BUDGET:.2}"
-        ));
+        )));
     }
     let io_share = mean(recent, |level| Some(level.own_io_share)).unwrap_or(0.0);
     let pressure_before = mean(before, |level| level.pressure).unwrap_or(0.0);
     let pressure = mean(recent, |level| level.pressure).unwrap_or(0.0);
     if pressure > (pressure_before + PRESSURE_RISE).max(PRESSURE_MIN) && io_share > IO_SHARE {
-        return Some(format!(
+        return Some(Harm::Disk(format!(
             "tasks of this host waited for I/O {:.0} % of the time, {:.0} % before, and {:.0} % of the disk's traffic was ours",
             pressure * 100.0,
             pressure_before * 100.0,
             io_share * 100.0
-        ));
+        )));
     }
     let (ping_before, ping) = (
         mean(before, |level| level.ping_s)?,
@@ -200,11 +213,11 @@ fn judge(before: &[Level], recent: &[Level]) -> Option<String> {
     );
     let late = ping > ping_before * PING_TIMES && ping > ping_before + PING_RISE_S;
     (late && cpus > CPUS_FELT).then(|| {
-        format!(
+        Harm::Cpu(format!(
             "the server answered a ping after {:.1} ms, {:.1} ms before, and {cpus:.2} CPUs were ours",
             ping * 1e3,
             ping_before * 1e3
-        )
+        ))
     })
 }
 
@@ -238,17 +251,21 @@ mod tests {
             own_io_share: 0.5,
             ..bad
         };
-        assert!(ours(reading).contains("95 % of the time, 10 % before"));
+        assert!(
+            matches!(ours(reading), Harm::Disk(why) if why.contains("95 % of the time, 10 % before"))
+        );
         let computing = Level {
             own_cpus: 0.1,
             ..bad
         };
-        assert!(ours(computing).contains("400.0 ms, 1.0 ms before"));
+        assert!(
+            matches!(ours(computing), Harm::Cpu(why) if why.contains("400.0 ms, 1.0 ms before"))
+        );
         let dear = Level {
             own_cpus: 0.5,
             ..CALM
         };
-        assert!(ours(dear).contains("0.50 CPUs"));
+        assert!(matches!(ours(dear), Harm::Cpu(why) if why.contains("0.50 CPUs")));
     }
 
     #[test]
@@ -281,5 +298,6 @@ mod tests {
         }
         guard.recent.push_back(dear);
         assert!(guard.judge().is_some());
+        assert_eq!(guard.judge(), None, "what was stopped shows in new looks");
     }
 }

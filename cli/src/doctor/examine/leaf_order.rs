@@ -37,6 +37,8 @@ const FIRST_FILE_ID: u32 = 1 << 24;
 pub struct LeafWalk {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Walked>>,
+    /// Why it was stopped before the time was over.
+    harm: Option<String>,
 }
 
 /// What a walk found.
@@ -45,6 +47,8 @@ pub struct Walked {
     layout: Option<LayoutMeasurement>,
     files: Vec<FileRecord>,
     limitations: Vec<Limitation>,
+    /// What was not read because the walk was stopped.
+    unread: Option<Limitation>,
 }
 
 /// How many pages a second the walk may read: a small share of the disk's random reads.
@@ -94,7 +98,23 @@ impl LeafWalk {
         let flag = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("leaf-order".into());
         let thread = thread.spawn(move || work.walk(&flag)).ok();
-        Some(Self { stop, thread })
+        Some(Self {
+            stop,
+            thread,
+            harm: None,
+        })
+    }
+
+    /// Whether it still reads.
+    pub fn is_under_way(&self) -> bool {
+        let works = |thread: &JoinHandle<_>| !thread.is_finished();
+        !self.stop.load(Ordering::Relaxed) && self.thread.as_ref().is_some_and(works)
+    }
+
+    /// Ends it at the next page because of what it does to the server.
+    pub fn stop_for(&mut self, harm: String) {
+        self.stop();
+        self.harm = Some(harm);
     }
 
     /// Ends it at the next page.
@@ -107,7 +127,14 @@ impl LeafWalk {
         self.stop();
         let thread = self.thread.take();
         let walked = thread.and_then(|thread| thread.join().ok());
-        walked.unwrap_or_default()
+        let mut walked = walked.unwrap_or_default();
+        if let Some(mut unread) = walked.unread.take() {
+            if let Some(harm) = self.harm.take() {
+                unread.why = harm;
+            }
+            walked.limitations.push(unread);
+        }
+        walked
     }
 }
 
@@ -147,7 +174,7 @@ impl Work {
     fn try_walk(&self, stop: &AtomicBool, walked: &mut Walked) -> Result<()> {
         let directory = match DataDirectory::open(&self.path, stop) {
             Err(LayoutError::Interrupted) => {
-                walked.limitations.push(self.too_late(0));
+                walked.unread = Some(self.unread(0));
                 return Ok(());
             }
             opened => opened?,
@@ -178,7 +205,7 @@ impl Work {
                     write_leaves(&mut writer, file_id, &found.tree.leaves)?;
                 }
                 Err(LayoutError::Interrupted) => {
-                    walked.limitations.push(self.too_late(tables.len() - at));
+                    walked.unread = Some(self.unread(tables.len() - at));
                     break;
                 }
                 Err(error) => {
@@ -193,7 +220,7 @@ impl Work {
         Ok(())
     }
 
-    fn too_late(&self, files: usize) -> Limitation {
+    fn unread(&self, files: usize) -> Limitation {
         let what = match files {
             0 => "how the data files lie on the disk was not read".into(),
             _ => {
