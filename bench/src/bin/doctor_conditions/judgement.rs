@@ -90,9 +90,9 @@ fn waited(case: &Case, examined: &Examined, own: &OwnWords) -> Check {
         .into_iter()
         .flatten();
     let of_waiting = findings.filter(|finding| finding["gain"]["unit"] == PER_HOUR);
-    let claimed: f64 = of_waiting
+    let claimed = of_waiting
         .filter_map(|finding| finding["saves_s_per_hour"].as_f64())
-        .sum();
+        .fold(0.0, |sum, s| sum + s);
     let limit = match case.work {
         crate::cases::Work::Repeated { .. } => 3600.0,
         crate::cases::Work::Ycsb { .. } => own.operations_s_per_s * 3600.0,
