@@ -12,6 +12,7 @@
 //! begins; [`run`](mod@run) starts the threads that read (`reading`) and the one that follows the scan and
 //! says how many of them may (`following`).
 
+mod attaching;
 pub mod costs;
 mod error;
 mod followed;
