@@ -1,5 +1,6 @@
 //! `seekscope bench`: what a server can do. Read [`stage`] first: every verb works on it.
 
+mod abandonment;
 mod client_choice;
 mod data;
 mod ending;
@@ -18,6 +19,7 @@ mod search;
 mod sending;
 mod setting;
 mod stage;
+mod step_progress;
 mod step_recorder;
 mod step_summary;
 mod summary;
@@ -25,6 +27,7 @@ mod sysbench;
 mod target;
 mod validity;
 mod variants;
+mod whereabouts;
 mod ycsb;
 mod ycsb_output;
 

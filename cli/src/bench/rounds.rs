@@ -2,15 +2,15 @@
 //! of the highest rate.
 
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_client::Second;
 
+use super::abandonment::Abandonment;
 use super::objective::misses;
-use super::search::{Search, Searched};
+use super::search::{Probed, Search, Searched};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::variants;
@@ -32,8 +32,8 @@ pub struct Stretch {
 /// For a caller that looks on and may end a stretch early.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Raised to end it.
-    pub stop: Arc<AtomicBool>,
+    /// To end it where its figures are no longer wanted.
+    pub abandonment: Abandonment,
     /// What was measured so far.
     pub seconds: Arc<Mutex<Vec<Second>>>,
 }
@@ -50,12 +50,11 @@ pub enum Pace {
 }
 
 impl Stretch {
-    /// A step that is watched as this stretch is.
+    /// A step whose seconds are kept as this stretch's are.
     pub fn watched(&self, plan: StepPlan) -> StepPlan {
         match self.watch.clone() {
-            Some(Watch { stop, seconds }) => StepPlan {
-                stop: Some(stop),
-                keep_seconds: Some(seconds),
+            Some(watch) => StepPlan {
+                keep_seconds: Some(watch.seconds),
                 ..plan
             },
             None => plan,
@@ -188,9 +187,14 @@ impl Rounds {
             };
             let elapsed_ns = step.ended_ns.saturating_sub(step.started_ns) as f64;
             let share = |ns: u64| ns as f64 / (elapsed_ns * f64::from(cpus.max(1))).max(1.0);
-            let others = step.others_cpu_ns.map(share);
-            let (response, is_client_bound) = (&done.response, done.is_client_bound);
-            search.note(&probe, step, response, is_client_bound, others, slo);
+            let probed = Probed {
+                others_cpu_share: step.others_cpu_ns.map(share),
+                step,
+                response: &done.response,
+                faults: &done.faults,
+                is_client_bound: done.is_client_bound,
+            };
+            search.note(&probe, probed, slo);
             stage.progress.say(search.last_line());
         }
         let Searched {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -141,7 +140,7 @@ async fn run_workload(
             biased;
             done = &mut run => (done, None),
             cut_short = looking.until_cut_short() => {
-                watch.stop.store(true, Ordering::Relaxed);
+                watch.abandonment.decide();
                 (run.await, Some(cut_short))
             }
         }

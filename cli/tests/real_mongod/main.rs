@@ -43,6 +43,7 @@
 
 mod aged;
 mod bench;
+mod bench_steps;
 mod deployments;
 mod disk_opinion;
 mod doctor;
