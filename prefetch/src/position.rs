@@ -5,10 +5,10 @@
 //! still, or never was one, its steps being reads of others that happened to lie before one another. Where it
 //! goes on further ahead, what lies between was in the server's memory.
 
-/// A scan leaves out at most so many leaves at once: of ten reads of random leaves for each of the scan's, those
-/// that lie so near before it must move it by less than a leaf …
+/// A scan leaves out at most so many leaves at once. Reads of random leaves that lie so near before it are taken
+/// for its own; ten of them for each of its own move it by less than a leaf.
 const STEP_MAX: usize = 32;
-/// … and a reader that is to become one, so many.
+/// The same of a reader that is to become one.
 const FIRST_STEP_MAX: usize = 16;
 /// Steps forward that make a scan of a reader. It is given so little time for each that a reader of random
 /// leaves makes one in eight times: all of them, once in 10⁷ reads.
