@@ -33,7 +33,7 @@ mod ycsb_output;
 
 pub use repeatable::Repeatable;
 pub use results::{Results, Show};
-pub use rounds::{Pace, Stretch, Watch};
+pub use rounds::{KeptSeconds, Pace, Stretch, Watch};
 pub use stage::{Stage, StepDone};
 pub use target::Target;
 

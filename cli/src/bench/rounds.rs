@@ -2,11 +2,11 @@
 //! of the highest rate.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_client::Second;
+use seekscope_client::{Second, Workload};
 
 use super::abandonment::Abandonment;
 use super::objective::misses;
@@ -34,8 +34,31 @@ pub struct Stretch {
 pub struct Watch {
     /// To end it where its figures are no longer wanted.
     pub abandonment: Abandonment,
-    /// What was measured so far.
+    /// What was measured so far, of each step in it.
+    pub steps: Arc<Mutex<Vec<KeptSeconds>>>,
+}
+
+/// The seconds of a step, while they come.
+#[derive(Debug, Clone)]
+pub struct KeptSeconds {
+    /// Names of its operations, in the order of those of its seconds.
+    pub operations: Vec<String>,
     pub seconds: Arc<Mutex<Vec<Second>>>,
+}
+
+impl Watch {
+    /// Where the seconds of a step with this workload are put to be watched.
+    pub fn keep(&self, workload: &dyn Workload) -> Arc<Mutex<Vec<Second>>> {
+        let operations = workload.operations().iter();
+        let kept = KeptSeconds {
+            operations: operations.map(|operation| operation.name.clone()).collect(),
+            seconds: Arc::default(),
+        };
+        let seconds = Arc::clone(&kept.seconds);
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.push(kept);
+        seconds
+    }
 }
 
 /// By whose schedule.
@@ -52,9 +75,9 @@ pub enum Pace {
 impl Stretch {
     /// A step whose seconds are kept as this stretch's are.
     pub fn watched(&self, plan: StepPlan) -> StepPlan {
-        match self.watch.clone() {
+        match &self.watch {
             Some(watch) => StepPlan {
-                keep_seconds: Some(watch.seconds),
+                keep_seconds: Some(watch.keep(plan.workload.as_ref())),
                 ..plan
             },
             None => plan,

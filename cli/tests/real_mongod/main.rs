@@ -62,3 +62,4 @@ mod schemas;
 #[allow(dead_code, reason = "the other suite uses the rest")]
 mod support;
 mod trace;
+mod tune;

@@ -146,7 +146,7 @@ impl Phases<'_> {
             warm_up: self.args.warm_up,
             expected: None,
             stop: None,
-            keep_seconds: self.watch.as_ref().map(|watch| Arc::clone(&watch.seconds)),
+            keep_seconds: self.watch.as_ref().map(|watch| watch.keep(role)),
         }
     }
 
