@@ -26,8 +26,8 @@ pub mod version;
 pub use apply::{Applied, Applier, ApplyError, Means, Restart, Restored};
 pub use catalogue::{Catalogue, ServerProgram};
 pub use discovery::{
-    ChooseError, Chosen, Discovered, Runs, ServerMemory, ServerReplies, Source, Surroundings, Unlocked,
-    discover, read_scripts,
+    ChooseError, Chosen, Discovered, Runs, ServerMemory, ServerReplies, Source, Surroundings,
+    Unlocked, discover, read_scripts,
 };
 pub use exports::exports;
 pub use host_files::HostFiles;
