@@ -96,6 +96,8 @@ impl OwnedKeyspace {
         let Some(data_set) = self.data_set(name).cloned() else {
             return Ok(());
         };
+        // From here on it is no data to measure on, however far this comes.
+        self.change(name, |d| d.loaded = false).await?;
         let failed = || CqlError::request("dropping a data set");
         for table in &data_set.collections {
             drop_table(&self.session, table).await.map_err(failed())?;

@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use seekscope_run::DeviceModel;
+use seekscope_run::{DeviceModel, PrefetchRecord};
 
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Joining, Place, Stretch};
@@ -61,6 +61,19 @@ pub struct DiskCosts {
     pub bytes_per_s: f64,
     /// Reads in flight, at least 1.
     pub depth: u32,
+    /// Where these come from.
+    pub request_from: Source,
+    pub rate_from: Source,
+}
+
+/// Where a figure comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Measured,
+    /// Of disks of its kind.
+    Typical,
+    /// Nothing is known; what stands there is to be on the safe side.
+    Guess,
 }
 
 impl DiskCosts {
@@ -79,7 +92,28 @@ impl DiskCosts {
             bytes_per_s,
             // One more, so that the disk never waits for us.
             depth: model.parallelism.saturating_add(1).clamp(2, DEPTH_MAX),
+            request_from: Source::Typical,
+            rate_from: Source::Typical,
         })
+    }
+
+    /// All of it comes from there.
+    #[must_use]
+    pub fn of_source(self, source: Source) -> Self {
+        Self {
+            request_from: source,
+            rate_from: source,
+            ..self
+        }
+    }
+
+    /// A guess is nothing that anybody should read.
+    pub(crate) fn note_in(&self, record: &mut PrefetchRecord) {
+        let known = |value: f64, from: Source| (from != Source::Guess).then_some(value);
+        record.request_ns = known(self.request_ns, self.request_from);
+        record.bytes_per_s = known(self.bytes_per_s, self.rate_from);
+        record.disk_measured = [self.request_from, self.rate_from].contains(&Source::Measured);
+        record.depth = self.depth;
     }
 
     /// Gaps up to the break-even of one more request and reading through; stretches of two requests of
@@ -145,6 +179,8 @@ impl DiskCosts {
                 } else {
                     DEPTH
                 },
+                request_from: Source::Measured,
+                rate_from: Source::Guess,
             },
             None => Self::unknown(),
         };
@@ -155,11 +191,16 @@ impl DiskCosts {
     /// cost of its request.
     #[must_use]
     pub fn with_rate(self, bytes_per_s: Option<f64>, leaf_bytes: f64) -> Self {
+        let rate_from = match bytes_per_s {
+            Some(_) => Source::Measured,
+            None => self.rate_from,
+        };
         let bytes_per_s = bytes_per_s.unwrap_or(self.bytes_per_s);
         let transfer_ns = leaf_bytes * 1e9 / bytes_per_s.max(1.0);
         Self {
             request_ns: (self.request_ns - transfer_ns).max(self.request_ns / 50.0),
             bytes_per_s,
+            rate_from,
             ..self
         }
     }
@@ -175,6 +216,8 @@ impl DiskCosts {
             request_ns: 1e6,
             bytes_per_s: GAP_BYTES as f64 * 1e3,
             depth: DEPTH,
+            request_from: Source::Guess,
+            rate_from: Source::Guess,
         }
     }
 }
@@ -224,7 +267,7 @@ impl Trial {
 }
 
 /// Costs of a quick disk, `alone` being those of [`DiskCosts::measure`]: from reading `leaves` several at a
-/// time, and what of them is ours now. `bytes_per_s` stays a guess.
+/// time, as many as the user has named if he has, and what of them is ours now. `bytes_per_s` stays a guess.
 ///
 /// # Errors
 /// Of the file.
@@ -232,8 +275,10 @@ pub fn calibrate(
     make_reader: &(dyn Fn() -> StretchReader + Sync),
     leaves: &[Place],
     alone: DiskCosts,
+    named_depth: Option<u32>,
 ) -> io::Result<(DiskCosts, Vec<Place>)> {
-    let together = Trial::of(make_reader, leaves, TRIAL_DEPTH)?;
+    let depth = named_depth.map_or(TRIAL_DEPTH, |depth| depth.max(1) as usize);
+    let together = Trial::of(make_reader, leaves, depth)?;
     let Some(together_ns) = together.ns_per_read else {
         return Ok((alone, together.ours));
     };
@@ -241,9 +286,11 @@ pub fn calibrate(
     let costs = DiskCosts {
         // Where several are served no faster, it is the many that showed a limit.
         request_ns: together_ns,
-        depth: (SLOW_DEPTH..DEPTH_MAX)
-            .find(|d| f64::from(*d) >= gain)
-            .unwrap_or(DEPTH_MAX),
+        depth: named_depth.unwrap_or_else(|| {
+            let mut depths = SLOW_DEPTH..DEPTH_MAX;
+            depths.find(|d| f64::from(*d) >= gain).unwrap_or(DEPTH_MAX)
+        }),
+        request_from: Source::Measured,
         ..alone
     };
     Ok((costs, together.ours))
@@ -318,78 +365,4 @@ fn longest_gap(places: &[Place], file_bytes: u64) -> Option<(u64, u64)> {
 }
 
 #[cfg(test)]
-mod tests {
-    use seekscope_layout::typical_disks;
-
-    use super::*;
-
-    #[test]
-    fn the_stream_is_tried_where_no_leaf_was() {
-        let place = |mib: u64| Place {
-            offset: mib << 20,
-            length: 1 << 20,
-        };
-        assert_eq!(
-            longest_gap(&[place(40), place(0), place(10)], 60 << 20),
-            Some((11 << 20, 40 << 20))
-        );
-        assert_eq!(
-            longest_gap(&[place(1), place(0)], 60 << 20),
-            Some((2 << 20, 60 << 20))
-        );
-        assert_eq!(longest_gap(&[place(1), place(0)], 3 << 20), None);
-        assert_eq!(
-            longest_gap(&[place(9)], 3 << 20),
-            None,
-            "a file that became shorter"
-        );
-        assert_eq!(longest_gap(&[], 60 << 20), None);
-    }
-
-    #[test]
-    fn the_transfer_is_no_part_of_a_request() {
-        // A leaf of 28 KB a time at 20 MB/s, and hardly anything else.
-        let costs = DiskCosts {
-            request_ns: 1.45e6,
-            bytes_per_s: 90e6,
-            depth: 4,
-        };
-        let known = costs.with_rate(Some(20e6), 28_000.0);
-        assert!((known.request_ns - 5e4).abs() < 1.0 && known.bytes_per_s == 20e6);
-        assert_eq!(known.joining(1 << 20).gap_bytes, 1000);
-        let quick = costs.with_rate(Some(10e6), 28_000.0);
-        assert!(quick.request_ns > 0.0);
-    }
-
-    #[test]
-    fn calls_are_short_and_few_where_they_wait() {
-        let mut costs = DiskCosts {
-            request_ns: 1e5,
-            bytes_per_s: 20e6,
-            depth: 8,
-        };
-        assert_eq!(costs.call_bytes(1 << 20), 200_000);
-        assert_eq!(costs.call_bytes(4096), 4096);
-        let mut depths = Vec::new();
-        for call_ms in [50.0, 50.0, 50.0, 5.0, 0.5] {
-            costs.adapt_depth(call_ms * 1e6, 8);
-            depths.push(costs.depth);
-        }
-        assert_eq!(depths, [4, 2, 2, 2, 3]);
-    }
-
-    #[test]
-    fn slow_disks_bridge_long_gaps_and_fast_ones_read_in_parallel() {
-        let costs =
-            |name| DiskCosts::of_model(&typical_disks::by_name(name).unwrap().model).unwrap();
-        let (hdd, cloud, nvme) = (costs("hdd"), costs("cloud"), costs("nvme"));
-        // 220 IOPS at best and 150 MB/s: 680 KB.
-        assert_eq!(hdd.joining(1 << 20).gap_bytes, 681_818);
-        assert!((40_000..43_000).contains(&cloud.joining(1 << 20).gap_bytes));
-        assert!(
-            nvme.joining(1 << 20).gap_bytes < 16_000 && nvme.depth == DEPTH_MAX,
-            "{nvme:?}"
-        );
-        assert_eq!(DiskCosts::of_model(&DeviceModel::default()), None);
-    }
-}
+mod tests;

@@ -1,9 +1,6 @@
 //! What was seen of the scan: its reads, and how far it came in what time.
 
-use std::time::Instant;
-
 use crate::gain::Progress;
-use crate::run::nanoseconds;
 use crate::server_reads::ServerRead;
 use crate::sweep::Sweep;
 
@@ -33,54 +30,127 @@ impl ScanReads {
     }
 }
 
-/// From where to where the scan was followed.
+/// A scan whose next leaf lies so many leaves before the last is another one: a scan's place may be mistaken
+/// by less, where others read leaves just before it.
+const BACK_MIN: usize = 256;
+
+/// From where to where the scan was followed. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug)]
 pub(crate) struct Followed {
     /// When the user began to wait: for a command of his, when we began.
-    began: Option<Instant>,
+    began_ns: Option<u64>,
     /// The first leaf that the scan was seen at.
     first: Option<usize>,
+    /// The last, as leaves are numbered now.
+    last: Option<usize>,
     /// When the scan was last seen to move.
-    last: Option<Instant>,
+    moved_ns: Option<u64>,
 }
 
 impl Followed {
-    pub(crate) fn new(began: Option<Instant>) -> Self {
+    /// `began_ns`: when a command of the user's began, or will.
+    pub(crate) fn new(began_ns: Option<u64>) -> Self {
         Self {
-            began,
-            first: began.map(|_| 0),
+            began_ns,
+            first: began_ns.map(|_| 0),
             last: None,
+            moved_ns: None,
         }
     }
 
-    pub(crate) fn scan_at(&mut self, ordinal: usize) {
-        let now = Instant::now();
-        self.began.get_or_insert(now);
+    /// The scan was seen to come to a leaf. Whether it is another scan than before, which begins now: the
+    /// command has a second one, or somebody has begun his anew.
+    pub(crate) fn scan_at(&mut self, ordinal: usize, now_ns: u64) -> bool {
+        let is_another = self.last.is_some_and(|last| ordinal + BACK_MIN <= last);
+        if is_another {
+            (self.began_ns, self.first) = (None, None);
+        }
+        self.began_ns.get_or_insert(now_ns);
         self.first.get_or_insert(ordinal);
-        self.last = Some(now);
+        self.last = Some(ordinal);
+        self.moved_ns = Some(now_ns);
+        is_another
+    }
+
+    /// Leaves have other numbers now, or the same scan is followed in a better way: what it was thought to
+    /// have reached says nothing.
+    pub(crate) fn place_is_unknown(&mut self) {
+        self.last = None;
     }
 
     /// Since the user began to wait; 0 before that.
-    pub(crate) fn elapsed_ns(&self) -> u64 {
-        self.began.map_or(0, |began| nanoseconds(began.elapsed()))
+    pub(crate) fn elapsed_ns(&self, now_ns: u64) -> u64 {
+        self.began_ns
+            .map_or(0, |began_ns| now_ns.saturating_sub(began_ns))
     }
 
     pub(crate) fn has_moved(&self) -> bool {
-        self.last.is_some()
+        self.moved_ns.is_some()
     }
 
     pub(crate) fn progress(&self, sweep: &Sweep) -> Progress {
-        let (Some(began), Some(first), Some(last)) = (self.began, self.first, self.last) else {
+        let (Some(began_ns), Some(first), Some(moved_ns)) =
+            (self.began_ns, self.first, self.moved_ns)
+        else {
             return Progress::default();
         };
         let position = sweep.position();
         Progress {
-            elapsed_ns: nanoseconds(last.saturating_duration_since(began)),
+            elapsed_ns: moved_ns.saturating_sub(began_ns),
             passed_bytes: sweep
                 .bytes_before(position)
                 .saturating_sub(sweep.bytes_before(first)),
             passed_leaves: position.saturating_sub(first) as u64,
             held_bytes: sweep.held_bytes(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_wiredtiger::{Leaf, LeafKind};
+
+    use super::*;
+
+    const LEAF: u32 = 4096;
+
+    fn sweep() -> Sweep {
+        let leaf = |i: u64| Leaf {
+            offset: i * u64::from(LEAF),
+            length: LEAF,
+            kind: LeafKind::Plain,
+        };
+        let leaves: Vec<Leaf> = (0..10_000).map(leaf).collect();
+        Sweep::new(&leaves, u64::MAX).unwrap()
+    }
+
+    fn progress(followed: &Followed, sweep: &mut Sweep, position: usize) -> (u64, u64) {
+        sweep.advance(position);
+        let progress = followed.progress(sweep);
+        (progress.elapsed_ns, progress.passed_leaves)
+    }
+
+    #[test]
+    fn a_second_scan_has_a_clock_of_its_own() {
+        let (mut sweep, mut followed) = (sweep(), Followed::new(Some(1_000)));
+        assert!(!followed.scan_at(10, 3_000));
+        assert!(!followed.scan_at(9_000, 50_000));
+        assert_eq!(progress(&followed, &mut sweep, 9_000), (49_000, 9_000));
+        assert!(followed.scan_at(5, 60_000));
+        assert!(!followed.scan_at(905, 61_000));
+        assert_eq!(progress(&followed, &mut sweep, 905), (1_000, 900));
+        assert_eq!(followed.elapsed_ns(62_000), 2_000);
+    }
+
+    #[test]
+    fn a_place_that_was_mistaken_makes_no_other_scan() {
+        let mut followed = Followed::new(None);
+        assert_eq!((followed.elapsed_ns(7), followed.has_moved()), (0, false));
+        assert!(!followed.scan_at(5_000, 10));
+        assert!(!followed.scan_at(4_900, 20));
+        // Counted until now, and the counter was beyond the scan.
+        followed.place_is_unknown();
+        assert!(!followed.scan_at(100, 30));
+        assert_eq!(followed.elapsed_ns(40), 30);
     }
 }

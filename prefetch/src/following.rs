@@ -1,21 +1,20 @@
 //! The thread that follows the scan: where it is, how many threads may read, what is given back, and when it
 //! all ends.
 
-use std::panic;
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use seekscope_run::{Limitation, PrefetchRecord};
+use seekscope_run::{Limitation, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
+use crate::attaching::{Attaching, not_followed};
 use crate::followed::{Followed, ScanReads};
 use crate::gain::Pauses;
 use crate::guard::Guard;
 use crate::memory::Budget;
-use crate::pace::{Pace, Seen};
-use crate::preparation::{Attaching, not_followed};
+use crate::pace::{Pace, ScanAt, Seen};
 use crate::reading::{ReadCounts, Shared, lock};
 use crate::run::{Control, Finished, Status, nanoseconds};
 use crate::stretch_reader::StretchReader;
@@ -48,12 +47,14 @@ pub(crate) struct Follower<'a> {
     pub(crate) scan_waits: bool,
     pub(crate) scan: ScanReads,
     pub(crate) depth_max: u32,
-    /// Reads in flight that the user wants.
-    pub(crate) named_depth: Option<u32>,
+    /// The user wants so many reads in flight, neither more nor less.
+    pub(crate) has_named_depth: bool,
     /// What had been read at the last judgement.
     pub(crate) judged: ReadCounts,
     pub(crate) pace: Pace,
     pub(crate) attaching: Option<Attaching>,
+    /// What is scanned is a command's, so that one knows when its scan begins.
+    pub(crate) has_command: bool,
     pub(crate) limitations: Vec<Limitation>,
     pub(crate) followed: Followed,
     pub(crate) pauses: Option<Pauses>,
@@ -125,19 +126,16 @@ impl Follower<'_> {
         }
         let seen = self.pace.look(&self.shared.sweep());
         let Ok(seen) = seen else {
-            // The trace broke off; what can still be had is the window as it is.
+            // The trace broke off; what can still be had is the window as it is. Nobody would see the scan pass
+            // the end of a pause.
+            self.forget_place();
+            self.pauses = None;
             return Seen::default();
         };
         self.note_reads(&seen);
-        if let (Some(next), false) = (seen.next, self.scan_waits) {
-            if seen.active {
-                self.followed.scan_at(next);
-                // Reads that are traced tell the pauses themselves.
-                if seen.reads.is_empty()
-                    && let Some(pauses) = &mut self.pauses
-                {
-                    pauses.scan_at(next, self.followed.elapsed_ns());
-                }
+        if let (Some(next), true) = (seen.next, self.is_a_scan()) {
+            if !seen.scanned.is_empty() {
+                self.note_scan(&seen.scanned, next);
             }
             self.move_to(next);
         }
@@ -146,33 +144,59 @@ impl Follower<'_> {
         seen
     }
 
+    /// What the server reads may be anything before the command has begun, and where there is none, until the
+    /// tracer can tell.
+    fn is_a_scan(&self) -> bool {
+        match self.has_command {
+            true => !self.scan_waits,
+            false => self.attaching.is_none(),
+        }
+    }
+
+    fn note_scan(&mut self, scanned: &[ScanAt], next: usize) {
+        let now_ns = monotonic_ns();
+        let is_another = self.followed.scan_at(next, now_ns);
+        let Some(pauses) = &mut self.pauses else {
+            return;
+        };
+        if is_another {
+            pauses.another_scan(&mut self.shared.sweep(), now_ns);
+        }
+        for at in scanned {
+            pauses.scan_at(at.ordinal, at.t_ns);
+        }
+    }
+
     /// The tracer, when it is ready.
     fn take_tracer(&mut self) {
-        if !self.attaching.as_ref().is_some_and(|a| a.is_finished()) {
+        let Some(attaching) = self.attaching.take_if(|a| a.is_finished()) else {
             return;
-        }
-        let attached = self.attaching.take().map(JoinHandle::join);
-        match attached {
-            Some(Ok(Ok(reads))) => self.pace = Pace::traced(reads),
-            Some(Ok(Err(error))) => {
-                self.limitations.push(Limitation {
-                    what: "the scan is not followed by the server's reads".into(),
-                    why: error.to_string(),
-                    remedy: "run as root".into(),
-                });
+        };
+        match attaching.outcome() {
+            Ok(reads) => {
+                self.pace = Pace::traced(reads);
+                // What the counter said until now may be wrong.
+                self.forget_place();
+            }
+            Err(limitation) => {
+                self.limitations.push(limitation);
                 if matches!(self.pace, Pace::Own { .. }) {
                     self.limitations.push(not_followed());
                 }
             }
-            Some(Err(panic)) => panic::resume_unwind(panic),
-            None => {}
+        }
+    }
+
+    fn forget_place(&mut self) {
+        self.followed.place_is_unknown();
+        if let Some(pauses) = &mut self.pauses {
+            pauses.forget(&mut self.shared.sweep(), monotonic_ns());
         }
     }
 
     /// How many reads in flight the disk bears, by how long they take.
     fn adapt_depth(&mut self) {
-        if let Some(depth) = self.named_depth {
-            lock(&self.shared.costs).depth = depth.max(1);
+        if self.has_named_depth {
             return;
         }
         let counts = *lock(&self.shared.counts);
@@ -200,10 +224,11 @@ impl Follower<'_> {
         let leaf_bytes = sweep.mean_leaf_bytes();
         let costs = *lock(&self.shared.costs);
         let leaf_ns = costs.request_ns + leaf_bytes * 1e9 / costs.bytes_per_s.max(1.0);
-        let Some(wanted) = pauses.wanted(self.followed.elapsed_ns(), leaf_ns) else {
+        let now_ns = monotonic_ns();
+        let Some(wanted) = pauses.wanted(self.followed.elapsed_ns(now_ns), leaf_ns) else {
             return;
         };
-        let ours = pauses.begin(&mut sweep, wanted);
+        let ours = pauses.begin(&mut sweep, wanted, now_ns);
         drop(sweep);
         // What stays in memory makes the gain look smaller, and does no other harm.
         let _ = self.reader.give_back(&ours);
@@ -242,18 +267,13 @@ impl Follower<'_> {
     fn note_reads(&mut self, seen: &Seen) {
         let in_peace = self.shared.reading.load(Ordering::Relaxed) == 0;
         for read in &seen.reads {
-            let Some(offset) = read.offset else {
+            if read.offset.is_none() {
                 if let (Some(guard), true) = (&mut self.guard, read.missed) {
                     guard.others_read(read.latency_ns, in_peace);
                 }
                 continue;
-            };
-            self.scan.add(read);
-            if let (Some(ordinal), Some(pauses)) =
-                (self.shared.sweep().ordinal_at(offset), &mut self.pauses)
-            {
-                pauses.scan_at(ordinal, read.t_ns);
             }
+            self.scan.add(read);
             if read.direct && self.helps {
                 self.helps = false;
                 let why = "the server reads the file past the page cache (O_DIRECT)";
@@ -306,6 +326,7 @@ impl Follower<'_> {
     }
 
     fn take_tree(&mut self, leaves: &[Leaf]) {
+        self.forget_place();
         let mut sweep = self.shared.sweep();
         let Some(newer) = Sweep::new(leaves, sweep.memory_bytes()) else {
             return;
@@ -313,9 +334,6 @@ impl Follower<'_> {
         *sweep = sweep.in_tree_of(newer);
         drop(sweep);
         self.pace.tree_changed();
-        if let Some(pauses) = &mut self.pauses {
-            pauses.forget();
-        }
         self.record.trees += 1;
     }
 
@@ -326,6 +344,8 @@ impl Follower<'_> {
             leaves: sweep.leaves().len() as u64,
             held_bytes: sweep.held_bytes(),
             bytes_read: lock(&self.shared.counts).bytes,
+            pace: self.pace.kind(),
+            is_attaching: self.attaching.is_some(),
         }
     }
 
@@ -338,10 +358,7 @@ impl Follower<'_> {
         record.fits = sweep.fits();
         record.rounds = sweep.rounds;
         record.gap_bytes = lock(&self.shared.joining).gap_bytes;
-        let costs = *lock(&self.shared.costs);
-        record.request_ns = costs.request_ns;
-        record.bytes_per_s = costs.bytes_per_s;
-        record.depth = costs.depth;
+        lock(&self.shared.costs).note_in(record);
         record.pace = self.pace.kind();
         lock(&self.shared.counts).note_in(record);
         if matches!(self.pace, Pace::Traced { .. }) {

@@ -9,9 +9,10 @@
 //! [`gain`] what it was good for, and whether it was. I/O: [`stretch_reader`] reads and gives back,
 //! [`server_reads`] watches the server, [`costs`], [`request_size`] and [`memory`] look
 //! at disk and host, [`pace`] finds where the scan is. [`preparation`] looks at everything before the scan
-//! begins; [`run`](mod@run) starts the threads that read (`reading`) and the one that follows the scan and
-//! says how many of them may (`following`).
+//! begins, and `attaching` brings the tracer; [`run`](mod@run) starts the threads that read (`reading`) and the one
+//! that follows the scan and says how many of them may (`following`).
 
+mod attaching;
 pub mod costs;
 mod error;
 mod followed;

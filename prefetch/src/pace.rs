@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use seekscope_run::PrefetchPace;
-use seekscope_run::proc_io_counter;
+use seekscope_run::clock::monotonic_ns;
+use seekscope_run::{PrefetchPace, proc_io_counter};
 use seekscope_trace::TraceError;
 
 use crate::position::ScanPosition;
@@ -32,6 +32,14 @@ pub enum Pace {
     },
 }
 
+/// The scan came to that leaf then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScanAt {
+    pub ordinal: usize,
+    /// CLOCK_MONOTONIC ns.
+    pub t_ns: u64,
+}
+
 /// What was seen since the last look.
 #[derive(Debug, Default)]
 pub struct Seen {
@@ -39,8 +47,49 @@ pub struct Seen {
     pub next: Option<usize>,
     /// Of the server, all files; only where traced.
     pub reads: Vec<ServerRead>,
+    /// Where the scan was, and when.
+    pub scanned: Vec<ScanAt>,
     /// The scanned file was read, or may have been.
     pub active: bool,
+}
+
+impl Seen {
+    fn of_reads(reads: Vec<ServerRead>, position: &mut ScanPosition, sweep: &Sweep) -> Self {
+        let (mut active, mut scanned) = (false, Vec::new());
+        for read in &reads {
+            let Some(offset) = read.offset else { continue };
+            active = true;
+            let Some(ordinal) = sweep.ordinal_at(offset) else {
+                continue;
+            };
+            if position.read(ordinal) {
+                let t_ns = read.t_ns;
+                scanned.push(ScanAt { ordinal, t_ns });
+            }
+        }
+        Self {
+            next: position.last_read().map(|ordinal| ordinal + 1),
+            reads,
+            scanned,
+            active,
+        }
+    }
+
+    /// The scan should be that far, and goes forward only.
+    fn forward_to(next: usize, sweep: &Sweep) -> Self {
+        let next = next.max(sweep.position());
+        let active = next > sweep.position();
+        let scan_at = ScanAt {
+            ordinal: next,
+            t_ns: monotonic_ns(),
+        };
+        Self {
+            next: Some(next),
+            reads: Vec::new(),
+            scanned: if active { vec![scan_at] } else { Vec::new() },
+            active,
+        }
+    }
 }
 
 impl Pace {
@@ -93,29 +142,13 @@ impl Pace {
         match self {
             Self::Traced { reads, position } => {
                 let reads = reads.take()?;
-                let mut active = false;
-                for offset in reads.iter().filter_map(|read| read.offset) {
-                    active = true;
-                    if let Some(ordinal) = sweep.ordinal_at(offset) {
-                        position.read(ordinal);
-                    }
-                }
-                let next = position.last_read().map(|ordinal| ordinal + 1);
-                Ok(Seen {
-                    next,
-                    reads,
-                    active,
-                })
+                Ok(Seen::of_reads(reads, position, sweep))
             }
             Self::Counted { counters, zero } => {
                 let bytes = bytes_read(counters).map(|bytes| bytes.saturating_sub(*zero));
                 let next = bytes.map(|bytes| sweep.ordinal_after(bytes));
-                Ok(Seen {
-                    active: next.is_some_and(|next| next > sweep.position()),
-                    // Other reads of the server count as the scan's: it is never further on.
-                    next: next.map(|next| next.max(sweep.position())),
-                    reads: Vec::new(),
-                })
+                // Other reads of the server count as the scan's: it is never further on.
+                Ok(next.map_or_else(Seen::default, |next| Seen::forward_to(next, sweep)))
             }
             Self::Own {
                 started,
@@ -124,12 +157,7 @@ impl Pace {
                 let elapsed = started.elapsed().div_f64(ns_per_byte.max(1e-3));
                 let bytes = nanoseconds(elapsed);
                 let could_be = sweep.ordinal_after(bytes);
-                let next = could_be.min(sweep.first_unread()).max(sweep.position());
-                Ok(Seen {
-                    active: next > sweep.position(),
-                    next: Some(next),
-                    reads: Vec::new(),
-                })
+                Ok(Seen::forward_to(could_be.min(sweep.first_unread()), sweep))
             }
         }
     }
@@ -145,4 +173,75 @@ impl Pace {
 /// Bytes that read calls have returned to a process (`rchar`).
 fn bytes_read(counters: &PathBuf) -> Option<u64> {
     proc_io_counter(&fs::read_to_string(counters).ok()?, "rchar")
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_stats::SplitMix64;
+    use seekscope_wiredtiger::{Leaf, LeafKind};
+
+    use super::*;
+
+    const LEAF: u32 = 4096;
+
+    fn sweep(leaves: u64) -> Sweep {
+        let leaf = |i: u64| Leaf {
+            offset: i * u64::from(LEAF),
+            length: LEAF,
+            kind: LeafKind::Plain,
+        };
+        let leaves: Vec<Leaf> = (0..leaves).map(leaf).collect();
+        Sweep::new(&leaves, u64::MAX).unwrap()
+    }
+
+    fn read(leaf: u64, t_ns: u64) -> ServerRead {
+        ServerRead {
+            offset: Some(leaf * u64::from(LEAF)),
+            t_ns,
+            latency_ns: 1,
+            missed: true,
+            direct: false,
+        }
+    }
+
+    /// Else they would end pauses and look like a scan that is very fast.
+    #[test]
+    fn point_reads_of_the_scanned_file_are_not_the_scan() {
+        let (sweep, mut position) = (sweep(10_000), ScanPosition::default());
+        let mut random = SplitMix64::new(1);
+        let reads = (0..200).flat_map(|leaf| {
+            let others = 300 + random.below(9_000);
+            [read(leaf, leaf * 10), read(others, leaf * 10 + 1)]
+        });
+        let seen = Seen::of_reads(reads.collect(), &mut position, &sweep);
+        assert!(seen.active && seen.reads.len() == 400);
+        assert_eq!(seen.next, Some(200));
+        assert!(seen.scanned.len() > 180, "{}", seen.scanned.len());
+        for at in seen.scanned {
+            assert_eq!(at.ordinal as u64 * 10, at.t_ns);
+        }
+    }
+
+    #[test]
+    fn without_a_scan_nothing_is_scanned() {
+        let (sweep, mut position) = (sweep(10_000), ScanPosition::default());
+        let mut random = SplitMix64::new(2);
+        let reads = (0..500).map(|at| read(random.below(10_000), at));
+        let seen = Seen::of_reads(reads.collect(), &mut position, &sweep);
+        assert_eq!((seen.next, seen.scanned, seen.active), (None, vec![], true));
+    }
+
+    #[test]
+    fn by_counters_it_goes_forward_only() {
+        let mut sweep = sweep(100);
+        sweep.advance(50);
+        let seen = Seen::forward_to(20, &sweep);
+        assert_eq!(
+            (seen.next, seen.scanned, seen.active),
+            (Some(50), vec![], false)
+        );
+        let seen = Seen::forward_to(51, &sweep);
+        assert_eq!((seen.next, seen.active), (Some(51), true));
+        assert_eq!(seen.scanned[0].ordinal, 51);
+    }
 }

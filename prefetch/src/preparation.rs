@@ -6,25 +6,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use seekscope_layout::DataDirectory;
 use seekscope_layout::order::{WINDOW_BYTES, scan_order};
 use seekscope_layout::scan_prediction::engine_ns_per_byte;
 use seekscope_run::page_cache::resident_pages;
-use seekscope_run::{DeviceModel, Limitation, PrefetchPace, PrefetchRecord};
-use seekscope_trace::TraceError;
+use seekscope_run::{DeviceModel, Limitation, PrefetchRecord, monotonic_ns};
 use seekscope_wiredtiger::Leaf;
 
 use crate::PrefetchError;
-use crate::costs::{DiskCosts, measure_gap, measure_stream};
+use crate::attaching::{Attaching, not_followed};
+use crate::costs::{DiskCosts, Source, measure_gap, measure_stream};
 use crate::memory::spare_memory_bytes;
 use crate::pace::Pace;
 use crate::reading::ReadCounts;
 use crate::request_size::request_bytes;
-use crate::run::nanoseconds;
-use crate::server_reads::ServerReads;
 use crate::stretch_reader::StretchReader;
 use crate::sweep::{Next, Place, Sweep};
 use crate::tree_watch::walk_options;
@@ -85,7 +81,8 @@ pub struct Prefetch {
     pub(crate) pace: Pace,
     /// The server's reads, as soon as they are traced; `None` where that is not wanted.
     pub(crate) attaching: Option<Attaching>,
-    pub(crate) began: Instant,
+    /// CLOCK_MONOTONIC ns.
+    pub(crate) began_ns: u64,
     /// What was read to try the disk.
     pub(crate) counts: ReadCounts,
     /// Filled further while it runs.
@@ -101,7 +98,7 @@ impl Prefetch {
     /// # Errors
     /// Of the data directory and the file. That tracing is not permitted is none.
     pub fn prepare(request: Request, stop: &AtomicBool) -> Result<Self, PrefetchError> {
-        let began = Instant::now();
+        let began_ns = monotonic_ns();
         let directory = DataDirectory::open(&request.directory, stop)?;
         let table = directory.find(&request.table)?;
         let path = directory.path().join(&table.file);
@@ -109,8 +106,8 @@ impl Prefetch {
         let attaching = attach(&request, &path, &file)?;
         let mut prefetch = Self::look(request, directory, file, stop)?;
         prefetch.follow(attaching);
-        prefetch.record.preparation_ns = nanoseconds(began.elapsed());
-        prefetch.began = began;
+        prefetch.record.preparation_ns = monotonic_ns() - began_ns;
+        prefetch.began_ns = began_ns;
         Ok(prefetch)
     }
 
@@ -153,7 +150,7 @@ impl Prefetch {
             sweep,
             pace: Pace::own(engine_ns_per_byte(walked.compressor)),
             attaching: None,
-            began: Instant::now(),
+            began_ns: monotonic_ns(),
             counts: ReadCounts::default(),
             record,
             limitations: Vec::new(),
@@ -171,10 +168,7 @@ impl Prefetch {
         } else if attaching.is_none() {
             self.limitations.push(not_followed());
         }
-        self.record.pace = match attaching {
-            Some(_) => PrefetchPace::Traced,
-            None => self.pace.kind(),
-        };
+        self.record.pace = self.pace.kind();
         self.attaching = attaching;
     }
 
@@ -183,7 +177,9 @@ impl Prefetch {
         let reader = StretchReader::new(Arc::clone(&self.file), self.request_bytes);
         if !reader.sees_residency() {
             self.limitations.push(Limitation {
-                what: "which pages are in memory is not known: nothing that was read is given back".into(),
+                what: "which pages are in memory is not known: nothing that was read is given back, and whether \
+                       the scan is faster for it is not measured"
+                    .into(),
                 why: "the kernel tells only the owner of a file, and those who may write it (mincore)".into(),
                 remedy: "run as root or as the server's user".into(),
             });
@@ -226,7 +222,10 @@ impl Prefetch {
     fn look_at_disk(&mut self) -> Result<(), PrefetchError> {
         let of_model = self.request.model.as_ref().and_then(DiskCosts::of_model);
         self.costs = match of_model {
-            Some(costs) => costs,
+            Some(costs) => costs.of_source(match self.request.disk_measured {
+                true => Source::Measured,
+                false => Source::Typical,
+            }),
             None if self.record.cannot_help.is_empty() => {
                 self.try_disk().map_err(|e| self.failed(e))?
             }
@@ -235,10 +234,11 @@ impl Prefetch {
         if let Some(depth) = self.request.depth {
             self.costs.depth = depth.max(1);
         }
-        self.record.disk_measured = of_model.is_none() || self.request.disk_measured;
-        self.record.request_ns = self.costs.request_ns;
-        self.record.bytes_per_s = self.costs.bytes_per_s;
-        self.record.depth = self.costs.depth;
+        match self.is_calibrated {
+            true => self.costs.note_in(&mut self.record),
+            // Of the few reads one after the other nothing may be left.
+            false => self.record.depth = self.costs.depth,
+        }
         Ok(())
     }
 
@@ -287,6 +287,16 @@ impl Prefetch {
         Ok(costs.with_rate(rate, self.sweep.mean_leaf_bytes()))
     }
 
+    /// The tracer will follow the scan, if it may.
+    pub fn is_attaching(&self) -> bool {
+        self.attaching.is_some()
+    }
+
+    /// The disk is not known yet, and is tried while the scan begins.
+    pub fn tries_disk_meanwhile(&self) -> bool {
+        !self.is_calibrated
+    }
+
     pub(crate) fn failed(&self, source: io::Error) -> PrefetchError {
         PrefetchError::Read {
             path: self.path.clone(),
@@ -294,8 +304,6 @@ impl Prefetch {
         }
     }
 }
-
-pub(crate) type Attaching = JoinHandle<Result<ServerReads, TraceError>>;
 
 /// Begins to trace the server, if that is wanted.
 fn attach(
@@ -306,20 +314,7 @@ fn attach(
     let Some(pid) = request.pid.filter(|_| request.trace) else {
         return Ok(None);
     };
-    let (path, file) = (path.to_owned(), Arc::clone(file));
-    let thread = std::thread::Builder::new().name("tracer".into());
-    let attaching = thread.spawn(move || ServerReads::attach(pid, &path, &file));
-    let attaching = attaching.map_err(|source| PrefetchError::Thread { source })?;
-    Ok(Some(attaching))
-}
-
-/// Where nothing tells where the scan is.
-pub(crate) fn not_followed() -> Limitation {
-    Limitation {
-        what: "where the scan is is not known: leaves are read at the pace of a scan whose leaves are all in memory".into(),
-        why: "there is no server to be watched".into(),
-        remedy: "name the server's connection string or its --pid, and run as root".into(),
-    }
+    Attaching::begin(pid, path.to_owned(), Arc::clone(file)).map(Some)
 }
 
 /// Of leaves, in memory now.
@@ -367,6 +362,3 @@ fn opened_direct(pid: u32, path: &Path) -> bool {
     });
     flags.into_iter().any(|flags| flags & DIRECT_FLAGS != 0)
 }
-
-/// How long a run without an end of its own waits for the next read of the file.
-pub const IDLE: Duration = Duration::from_secs(10);

@@ -105,18 +105,27 @@ impl Shared {
         }
     }
 
+    /// Tells all threads to end when it is dropped, also where something breaks off.
+    pub(crate) fn until_dropped(&self) -> UntilDropped<'_> {
+        UntilDropped(self)
+    }
+
     pub(crate) fn sweep(&self) -> MutexGuard<'_, Sweep> {
         lock(&self.sweep)
     }
 
     /// Tries a quick disk with what the scan needs first.
-    fn calibrate(&self, make_reader: &(dyn Fn() -> StretchReader + Sync)) {
+    fn calibrate(
+        &self,
+        make_reader: &(dyn Fn() -> StretchReader + Sync),
+        named_depth: Option<u32>,
+    ) {
         let (sweep, alone) = (self.sweep(), *lock(&self.costs));
         let window = sweep.window();
         let count = (window.len() / CALIBRATION_SHARE).min(CALIBRATION_LEAVES);
         let leaves = sweep.leaves()[window][..count].to_vec();
         drop(sweep);
-        match calibrate(make_reader, &leaves, alone) {
+        match calibrate(make_reader, &leaves, alone, named_depth) {
             Ok((costs, ours)) => {
                 self.sweep().hold(&ours);
                 let mut reader = make_reader();
@@ -209,15 +218,27 @@ impl Shared {
     }
 }
 
+/// Until it is dropped, threads read.
+pub(crate) struct UntilDropped<'a>(&'a Shared);
+
+impl Drop for UntilDropped<'_> {
+    fn drop(&mut self) {
+        self.0.over.store(true, Ordering::Relaxed);
+        self.0.wake.notify_all();
+    }
+}
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The reading threads, and one that tries the disk where that is to be done.
+/// The reading threads, and one that tries the disk where that is to be done, with so many reads in flight as
+/// the user has named.
 pub(crate) fn start_readers<'scope>(
     scope: &'scope Scope<'scope, '_>,
     shared: &'scope Shared,
     depth: u32,
+    named_depth: Option<u32>,
     file: &Arc<File>,
 ) -> io::Result<()> {
     let thread = |name: String| std::thread::Builder::new().name(name);
@@ -229,8 +250,45 @@ pub(crate) fn start_readers<'scope>(
         thread.spawn_scoped(scope, move || shared.read_on(number, reader))?;
     }
     if !shared.is_calibrated.load(Ordering::Relaxed) {
-        let calibrate = move || shared.calibrate(&make_reader);
+        let calibrate = move || shared.calibrate(&make_reader, named_depth);
         thread("calibration".into()).spawn_scoped(scope, calibrate)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::mpsc;
+
+    use seekscope_wiredtiger::{Leaf, LeafKind};
+
+    use super::*;
+
+    /// It would hang for ever if they went on: they are waited for.
+    #[test]
+    fn threads_end_when_the_one_that_follows_the_scan_breaks_off() {
+        let (done, is_done) = mpsc::channel();
+        std::thread::spawn(move || {
+            let file = Arc::new(File::open("/proc/self/exe").unwrap());
+            let leaf = |i: u64| Leaf {
+                offset: i * 4096,
+                length: 4096,
+                kind: LeafKind::Plain,
+            };
+            let leaves: Vec<Leaf> = (0..4).map(leaf).collect();
+            let sweep = Sweep::new(&leaves, u64::MAX).unwrap();
+            let costs = DiskCosts::unknown();
+            let shared = Shared::new(sweep, costs, true, 4096, ReadCounts::default());
+            let broke_off = catch_unwind(AssertUnwindSafe(|| {
+                std::thread::scope(|scope| {
+                    let _until_then = shared.until_dropped();
+                    start_readers(scope, &shared, 2, None, &file).unwrap();
+                    panic!("broken");
+                });
+            }));
+            done.send(broke_off.is_err()).unwrap();
+        });
+        assert_eq!(is_done.recv_timeout(Duration::from_secs(60)), Ok(true));
+    }
 }

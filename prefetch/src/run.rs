@@ -1,10 +1,10 @@
 //! Reading ahead until the scan has ended: some threads read stretches, one follows the scan.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use seekscope_run::{Limitation, PrefetchRecord};
+use seekscope_run::{Limitation, PrefetchPace, PrefetchRecord};
 
 use crate::PrefetchError;
 use crate::costs::DEPTH_MAX;
@@ -51,6 +51,9 @@ pub struct Status {
     pub leaves: u64,
     pub held_bytes: u64,
     pub bytes_read: u64,
+    /// How the scan is followed now, and whether a better way is being made ready.
+    pub pace: PrefetchPace,
+    pub is_attaching: bool,
 }
 
 /// What came of it.
@@ -81,7 +84,7 @@ impl Prefetch {
             request_bytes,
             pace,
             attaching,
-            began,
+            began_ns,
             counts,
             record,
             ..
@@ -92,14 +95,18 @@ impl Prefetch {
         if patience.is_some() {
             shared.reads_alone();
         }
-        let known_depth = is_calibrated.then_some(costs.depth);
+        let known_depth = request.depth.or(is_calibrated.then_some(costs.depth));
         let depth_max = known_depth.unwrap_or(DEPTH_MAX);
+        let reader = StretchReader::new(Arc::clone(&file), request_bytes);
+        // Where it is not known what is in memory, nothing is given back, and a pause would show how fast
+        // the scan is with us.
+        let measures_gain = request.measure_gain && reader.sees_residency();
         let new_tree = NewTree::default();
         let name = record.file.clone();
         let mut follower = Follower {
             shared: &shared,
             new_tree: &new_tree,
-            reader: StretchReader::new(Arc::clone(&file), request_bytes),
+            reader,
             guard: request.guard.then(Guard::default),
             intensity: 1.0,
             peace: Duration::ZERO,
@@ -107,21 +114,24 @@ impl Prefetch {
             scan_waits: false,
             scan: ScanReads::default(),
             depth_max,
-            named_depth: request.depth,
+            has_named_depth: request.depth.is_some(),
             judged: counts,
             pace,
             attaching,
+            has_command: control.begin.is_some(),
             limitations: Vec::new(),
-            followed: Followed::new(control.begin.is_some().then_some(began)),
-            pauses: request.measure_gain.then(Pauses::default),
+            followed: Followed::new(control.begin.is_some().then_some(began_ns)),
+            pauses: measures_gain.then(Pauses::default),
             record,
             budget: Budget::new(request.window_bytes),
             checked: Instant::now(),
         };
         std::thread::scope(|scope| {
+            // However it ends: the threads that are waited for here go on until they are told.
+            let _until_then = shared.until_dropped();
             let threads = || -> std::io::Result<()> {
                 let (depth, over) = (follower.depth_max, &shared.over);
-                start_readers(scope, &shared, depth, &file)?;
+                start_readers(scope, &shared, depth, request.depth, &file)?;
                 let (new_tree, thread) = (&new_tree, std::thread::Builder::new());
                 thread
                     .name("tree-watch".into())
@@ -134,8 +144,6 @@ impl Prefetch {
             if started.is_ok() {
                 follower.follow(&mut control, patience);
             }
-            shared.over.store(true, Ordering::Relaxed);
-            shared.wake.notify_all();
             started
         })
         .map_err(|source| PrefetchError::Thread { source })?;

@@ -298,11 +298,23 @@ impl Sweep {
                     self.held_bytes -= u64::from(leaf.length);
                     ours.push(leaf);
                 }
+                // It comes too late, then, and is given back when it is there.
+                State::Reading => {}
                 _ => continue,
             }
             self.states[ordinal] = State::LeftOut;
         }
         ours
+    }
+
+    /// Of leaves that were left out, those that the scan has not passed are to be read after all.
+    pub fn take_in(&mut self, ordinals: Range<usize>) {
+        for ordinal in ordinals.start..ordinals.end.min(self.leaves.len()) {
+            if self.states[ordinal] == State::LeftOut {
+                self.states[ordinal] = State::Unread;
+                self.count_unread(ordinal, self.window().contains(&ordinal), true);
+            }
+        }
     }
 
     /// Of the leaves before this one, bytes.

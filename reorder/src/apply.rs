@@ -36,6 +36,7 @@ pub async fn apply(
     }
     let definition = check(&site, request).await?;
     let mut record = Record::new(&site, &request.by, &definition, Worker::this())?;
+    record.forced = request.force;
     record.insert(&site).await?;
     let by = request.by.clone();
     let (job, writers) = job(site, record, definition, by, request, progress);
@@ -115,7 +116,7 @@ pub(crate) async fn drive(
     let outcome = match swapped {
         Err(first) if !matches!(first, ReorderError::WrittenDuringSwap { .. }) => {
             job.progress.step(Step::RollingBack);
-            match undo::undo(&site, &job.record).await {
+            match undo::undo(&site, &mut job.record).await {
                 Ok(RolledBack::Original) => Err(first),
                 Ok(RolledBack::AlreadySwapped) => Ok(()),
                 Err(_) if job.record.phase == Phase::Swapping => {

@@ -4,20 +4,26 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
+use futures_util::future::try_join_all;
 
 use crate::ReorderError;
 use crate::checksum::Checksum;
 use crate::copy::insert;
 use crate::follow::{ids, key_document};
+use crate::reader::BATCH_BYTES;
 use crate::site::Site;
 use crate::spool::{Spool, key_of};
 use crate::state::is_duplicate;
 
-/// Keys that are brought over together.
-const CHUNK_KEYS: usize = 1_000;
+/// Parts whose commands the server works on at the same time: one leaves a core of it idle while we wait, and
+/// more take memory and others' time.
+const PARTS_TOGETHER: usize = 2;
+/// Keys of a part, which are brought over by one command of each kind, and of all parts together.
+const PART_KEYS: usize = 1_000;
+pub(crate) const CHUNK_KEYS: usize = PARTS_TOGETHER * PART_KEYS;
 const CHUNK_BYTES: usize = 1 << 20;
-/// Documents that are put into the copy together; a command may have 16 MiB.
-const BATCH_BYTES: usize = 12 << 20;
+/// Documents of a part that are put into the copy by one command.
+const PART_BYTES: usize = BATCH_BYTES / PARTS_TOGETHER;
 /// Rounds in which every key was left unsettled although nobody writes any more.
 const STUCK_MAX: u32 = 3;
 const STUCK_WAIT: Duration = Duration::from_millis(100);
@@ -25,9 +31,11 @@ const STUCK_WAIT: Duration = Duration::from_millis(100);
 /// What a round did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Round {
-    /// Changes that the stream told of.
+    /// Changes that the stream told of since the round before. What is brought over once more is not among
+    /// them.
     pub(crate) changes: u64,
-    /// Documents that they were to, each counted once where changes came close to each other.
+    /// Documents that were brought over, each counted once where changes came close to each other, with those
+    /// that the round before left unsettled.
     pub(crate) documents: u64,
     /// Those of them that must be brought over once more.
     pub(crate) unsettled: u64,
@@ -39,6 +47,8 @@ pub(crate) struct CatchUp {
     spool: Spool,
     at: u64,
     seed: u64,
+    /// Keys in the spool that are to be brought over once more.
+    again: u64,
     pub(crate) applied_changes: u64,
 }
 
@@ -48,6 +58,7 @@ impl CatchUp {
             spool,
             at: 0,
             seed,
+            again: 0,
             applied_changes: 0,
         }
     }
@@ -56,17 +67,21 @@ impl CatchUp {
     pub(crate) async fn round(&mut self, site: &Site) -> Result<Round, ReorderError> {
         let end = self.spool.end();
         let mut round = Round::default();
+        let mut read = 0;
         while self.at < end {
-            let (keys, changes) = self.next_keys(end)?;
+            let (keys, with_repeated) = self.next_keys(end)?;
             let unsettled = self.bring_over(site, &keys).await?;
-            round.changes += changes;
+            read += with_repeated;
             round.documents += keys.len() as u64;
             round.unsettled += unsettled.len() as u64;
             for key in unsettled {
                 self.spool.append(key.as_bytes())?;
             }
         }
-        self.applied_changes += round.documents - round.unsettled;
+        round.changes = read.saturating_sub(self.again);
+        self.again = round.unsettled;
+        // A key that changed its type counts as two that are unsettled.
+        self.applied_changes += round.documents.saturating_sub(round.unsettled);
         Ok(round)
     }
 
@@ -96,44 +111,63 @@ impl CatchUp {
 
     /// The next keys, each once, and how many there were with those that came again.
     fn next_keys(&mut self, end: u64) -> Result<(Vec<RawDocumentBuf>, u64), ReorderError> {
-        let (mut keys, mut changes) = (Vec::new(), 0);
+        let (mut keys, mut read) = (Vec::new(), 0);
         let (mut known, mut bytes) = (HashSet::new(), 0);
         while self.at < end && keys.len() < CHUNK_KEYS && bytes < CHUNK_BYTES {
             let key = self.spool.read(self.at)?;
             let length = key.as_bytes().len();
             self.at += length as u64;
-            changes += 1;
+            read += 1;
             if known.insert(key.as_bytes().to_vec()) {
                 bytes += length;
                 keys.push(key);
             }
         }
-        Ok((keys, changes))
+        Ok((keys, read))
     }
 
-    /// Makes the copy's documents of these keys those of the original. They are replaced, which costs only
-    /// the indexes whose keys changed and leaves a document at its place in the order. What is refused so
-    /// is deleted and inserted: that serves whatever fields a document has, and frees values that a unique
-    /// index holds. Returns keys for which it did not succeed, because a document that is yet to come
-    /// holds such a value.
+    /// Makes the copy's documents of these keys those of the original. Returns keys for which it did not
+    /// succeed.
+    ///
+    /// Several parts are put at the same time, and all of them before any is looked at: two keys that differ as
+    /// bytes may be one to the server (1 and 1.0, or two texts by a collation), and of two parts the one that
+    /// read the older document may write last.
     async fn bring_over(
         &self,
         site: &Site,
         keys: &[RawDocumentBuf],
     ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
+        let part_keys = keys.len().div_ceil(PARTS_TOGETHER).max(1);
+        let put = keys.chunks(part_keys).map(|part| self.put_all(site, part));
+        let put = try_join_all(put).await?;
+        let parts = keys.chunks(part_keys).zip(put);
+        let looks = parts.map(|(part, hashes)| self.differing(site, part, hashes));
+        Ok(try_join_all(looks).await?.concat())
+    }
+
+    /// Puts the original's documents of these keys into the copy, and returns the hash of each by its key.
+    /// They are replaced, which costs only the indexes whose keys changed and leaves a document at its place
+    /// in the order. What is refused so is deleted and inserted: that serves whatever fields a document has,
+    /// and frees values that a unique index holds. It may be refused again, because a document that is yet to
+    /// come holds such a value.
+    async fn put_all(
+        &self,
+        site: &Site,
+        keys: &[RawDocumentBuf],
+    ) -> Result<HashMap<Vec<u8>, u128>, ReorderError> {
         let mut put = self.put(site, of(keys), Put::Replace).await?;
         let is_gone = |key: &&RawDocumentBuf| !put.hashes.contains_key(key.as_bytes());
         let mut removed: Vec<_> = keys.iter().filter(is_gone).cloned().collect();
         removed.extend_from_slice(&put.refused);
         if !removed.is_empty() {
-            let deleted = site.copy().delete_many(of(&removed)).await;
+            let deleted = site.copy_for_changes().delete_many(of(&removed)).await;
             deleted.map_err(|e| site.failed("delete", &e))?;
         }
         if !put.refused.is_empty() {
             let again = self.put(site, of(&put.refused), Put::Insert).await?;
             put.hashes.extend(again.hashes);
         }
-        self.differing(site, keys, put.hashes).await
+        Ok(put.hashes)
     }
 
     /// Which of these keys the copy has other documents of than those with these hashes.
@@ -175,7 +209,7 @@ impl CatchUp {
         while cursor.advance().await.map_err(failed)? {
             let document = cursor.current();
             let length = document.as_bytes().len();
-            if bytes + length > BATCH_BYTES && !batch.is_empty() {
+            if bytes + length > PART_BYTES && !batch.is_empty() {
                 put.refused.extend(how.send(site, &batch).await?);
                 batch.clear();
                 bytes = 0;
@@ -221,7 +255,7 @@ impl Put {
     ) -> Result<Vec<RawDocumentBuf>, ReorderError> {
         match self {
             Self::Replace => replace(site, batch).await,
-            Self::Insert => match insert(site, batch).await {
+            Self::Insert => match insert(&site.copy_for_changes(), batch).await {
                 Err(error) if !is_duplicate(&error) => Err(site.failed("insert", &error)),
                 _ => Ok(Vec::new()),
             },
@@ -229,7 +263,8 @@ impl Put {
     }
 }
 
-/// The driver replaces documents one by one on servers before 8.0, the `update` command many at a time.
+/// The driver replaces documents one by one on servers before 8.0, the `update` command many at a time. A
+/// majority must have them, as with [`Site::copy_for_changes`].
 async fn replace(
     site: &Site,
     batch: &[RawDocumentBuf],
@@ -248,7 +283,7 @@ async fn replace(
         "updates": updates,
         "ordered": false,
         "bypassDocumentValidation": true,
-        "writeConcern": { "w": 1 },
+        "writeConcern": { "w": "majority" },
     };
     let database = site.server.database(site.database());
     let reply = database.run_raw_command(command).await;

@@ -6,7 +6,7 @@
 //! documents of 2.5 KB under zlib, on a mongod 4.4 with a cache of 256 MB, 80 % of the steps were sequential
 //! without and 99 % with them.
 
-use seekscope_server::{ProcFs, Server};
+use seekscope_server::{ProcFs, Server, ServerError};
 
 use crate::site::Site;
 
@@ -25,9 +25,18 @@ pub(crate) struct Checkpoints {
     every_bytes: u64,
     /// Written since the last one.
     written_bytes: u64,
+    pub(crate) answers: Answers,
+}
+
+/// What the server said to the asking.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
     pub(crate) taken: u64,
-    /// Why the server takes none; no more are asked for.
+    /// The login may not have any taken; no more are asked for.
     pub(crate) refused: Option<String>,
+    /// How many the server did not take for another reason, which may pass, and the last such reason.
+    pub(crate) failed: u64,
+    pub(crate) failure: Option<String>,
 }
 
 impl Checkpoints {
@@ -38,8 +47,7 @@ impl Checkpoints {
             server: site.server.clone(),
             every_bytes: facts.target.cache_bytes.map_or(BYTES_UNKNOWN, between),
             written_bytes: 0,
-            taken: 0,
-            refused: None,
+            answers: Answers::default(),
         }
     }
 
@@ -51,17 +59,26 @@ impl Checkpoints {
     /// So many more bytes of documents were written. Returns after the checkpoint, if one is due.
     pub(crate) async fn written(&mut self, bytes: usize) {
         self.written_bytes += bytes as u64;
-        if self.written_bytes < self.every_bytes || self.refused.is_some() {
+        if self.written_bytes < self.every_bytes || self.answers.refused.is_some() {
             return;
         }
         self.written_bytes = 0;
-        match self
-            .server
-            .command("admin", bson::doc! { "fsync": 1 })
-            .await
-        {
-            Ok(_) => self.taken += 1,
-            Err(error) => self.refused = Some(error.to_string()),
+        let fsync = self.server.command("admin", bson::doc! { "fsync": 1 });
+        self.answers.note(fsync.await.map(drop));
+    }
+}
+
+impl Answers {
+    fn note(&mut self, asked: Result<(), ServerError>) {
+        match asked {
+            Ok(()) => self.taken += 1,
+            Err(error @ ServerError::NotAuthorised { .. }) => {
+                self.refused = Some(error.to_string());
+            }
+            Err(error) => {
+                self.failed += 1;
+                self.failure = Some(error.to_string());
+            }
         }
     }
 }
@@ -84,5 +101,30 @@ mod tests {
         assert_eq!(between(100 << 20), 5 << 20);
         assert_eq!(between(1_000_000_000), 20_000_000);
         assert_eq!(between(64 << 30), 64 << 20);
+    }
+
+    #[test]
+    fn only_a_missing_right_ends_the_asking() {
+        let mut answers = Answers::default();
+        answers.note(Ok(()));
+        let (uri, command) = (String::from("mongodb://h/"), String::from("fsync"));
+        let busy = ServerError::Failed {
+            uri: uri.clone(),
+            command: command.clone(),
+            why: "a backup has begun".into(),
+        };
+        answers.note(Err(busy));
+        answers.note(Ok(()));
+        assert_eq!((answers.taken, answers.failed), (2, 1));
+        assert!(
+            answers
+                .failure
+                .as_deref()
+                .is_some_and(|why| why.contains("backup"))
+        );
+        assert_eq!(answers.refused, None);
+        answers.note(Err(ServerError::NotAuthorised { uri, command }));
+        assert!(answers.refused.is_some_and(|why| why.contains("fsync")));
+        assert_eq!(answers.failed, 1);
     }
 }

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bson::RawDocumentBuf;
+use mongodb::Collection;
 use mongodb::error::{Error, ErrorKind};
 
 use crate::checkpoints::Checkpoints;
@@ -53,7 +54,7 @@ async fn write(
     twice: bool,
     sum: &mut Checksum,
 ) -> Result<(), ReorderError> {
-    let written = insert(site, &batch.documents).await;
+    let written = insert(&site.copy(), &batch.documents).await;
     let refused = match written {
         Ok(()) => Vec::new(),
         Err(error) if twice && is_duplicate(&error) => failed_indexes(&error),
@@ -68,8 +69,10 @@ async fn write(
 }
 
 /// Inserts into the copy, as they are. Not ordered: what the server refuses keeps nothing else out.
-pub(crate) async fn insert(site: &Site, documents: &[RawDocumentBuf]) -> Result<(), Error> {
-    let copy = site.copy();
+pub(crate) async fn insert(
+    copy: &Collection<RawDocumentBuf>,
+    documents: &[RawDocumentBuf],
+) -> Result<(), Error> {
     let insert = copy.insert_many(documents).ordered(false);
     insert.bypass_document_validation(true).await.map(|_| ())
 }
@@ -118,7 +121,7 @@ pub(crate) async fn read_again(
 
 async fn scan(
     site: &Site,
-    collection: mongodb::Collection<RawDocumentBuf>,
+    collection: Collection<RawDocumentBuf>,
     expected: &Checksum,
     guard: &mut Guard,
     progress: &dyn Progress,

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use seekscope_run::Reordered;
 
-use crate::catch_up::CatchUp;
+use crate::backlog::{Backlog, Outlook};
+use crate::catch_up::{CHUNK_KEYS, CatchUp};
 use crate::checkpoints::Checkpoints;
 use crate::copy::{copy, read_again, verify};
 use crate::follow::Follower;
@@ -18,14 +19,9 @@ use crate::state::Record;
 use crate::writes::{WriteCounts, Written};
 use crate::{
     By, CaughtUp, Definition, GuardLimits, Judge, Phase, Progress, ReorderError, Step, indexes,
-    trial, undo,
+    trial, under_way, undo,
 };
 
-/// Catching up ends with a round that took no longer …
-const LAST_ROUND_S: f64 = 1.0;
-/// … and fails when so many in turn took no less than this share of the shortest before.
-const ROUNDS_IN_VAIN: u32 = 4;
-const SHORTER_SHARE: f64 = 0.95;
 /// Attempts at a last moment in which the server expires nothing.
 const LAST_MOMENTS: u32 = 3;
 
@@ -71,9 +67,14 @@ impl Job<'_> {
         if let Watch::Stream(follower, catch_up) = &mut watch {
             self.catch_up(follower, catch_up).await?;
         }
-        if let Some(judge) = &mut self.judge {
+        let is_judged = self.by == By::Natural && !self.record.forced;
+        if let Some(judge) = self.judge.as_mut().filter(|_| is_judged) {
             self.progress.step(Step::Judging);
-            let judged = judge.judge(self.site.copy_namespace()).await;
+            let changes = match &watch {
+                Watch::Stream(_, catch_up) => catch_up.applied_changes,
+                Watch::Counters => 0,
+            };
+            let judged = judge.judge(self.site.copy_namespace(), changes).await;
             let namespace = self.site.namespace.to_string();
             judged.map_err(|why| ReorderError::NoBetter { namespace, why })?;
             // What came while it was looked at, so that the last moment stays short.
@@ -93,12 +94,15 @@ impl Job<'_> {
         let site = self.site.clone();
         let spool = Spool::create(&self.spool)?;
         let catch_up = CatchUp::new(spool.clone(), self.record.seed());
-        if let (Some(token), true) = (&self.record.token, self.record.phase > Phase::Copying)
-            && let Ok(follower) = Follower::open(&site, Some(token.clone()), spool.clone()).await
-            && follower.barrier(&site).await.is_ok()
-        {
-            self.done.writes_seen_by = "change stream".into();
-            return Ok(Watch::Stream(follower, catch_up));
+        if let (Some(token), true) = (&self.record.token, self.record.phase > Phase::Copying) {
+            under_way::until_no_writes(&site, self.progress).await?;
+            let opened = Follower::open(&site, Some(token.clone()), spool.clone()).await;
+            if let Ok(follower) = opened
+                && follower.barrier(&site).await.is_ok()
+            {
+                self.done.writes_seen_by = "change stream".into();
+                return Ok(Watch::Stream(follower, catch_up));
+            }
         }
         if self.record.phase > Phase::Copying && self.record.token.is_none() && quiesced {
             self.done.writes_seen_by = "the server's counters".into();
@@ -132,17 +136,19 @@ impl Job<'_> {
 
     /// Nothing is copied yet. On resume what there was is dropped.
     async fn begin_anew(&mut self) -> Result<(), ReorderError> {
-        undo::drop_copy(&self.site, &self.record).await?;
+        undo::drop_copy(&self.site, &mut self.record).await?;
         let definition = Definition::of(&self.site, self.site.target_name()).await?;
         self.site.check_target(&self.record.original).await?;
         let worker = self.record.worker.clone();
-        let (blocked, paused) = (self.record.blocked, self.record.paused);
-        self.record = Record::new(&self.site, &self.by, &definition, worker)?;
-        (self.record.blocked, self.record.paused) = (blocked, paused);
+        let former = Record::new(&self.site, &self.by, &definition, worker)?;
+        let former = std::mem::replace(&mut self.record, former);
+        self.record.blocked = former.blocked;
+        self.record.paused = former.paused;
+        self.record.forced = former.forced;
         self.definition = definition;
         self.record.save(&self.site).await?;
         self.progress.step(Step::Trying);
-        trial::try_out(&self.site, &self.record, &self.definition).await
+        trial::try_out(&self.site, &mut self.record, &self.definition).await
     }
 
     /// Copy, check, indexes: what takes long.
@@ -167,8 +173,11 @@ impl Job<'_> {
                 self.progress,
             );
             let sum = copied.await?;
-            self.done.checkpoints = checkpoints.taken;
-            self.done.checkpoint_refused = checkpoints.refused;
+            let asked = checkpoints.answers;
+            self.done.checkpoints = asked.taken;
+            self.done.checkpoint_refused = asked.refused;
+            self.done.checkpoints_failed = asked.failed;
+            self.done.checkpoint_failure = asked.failure;
             site.check_target(&self.record.original).await?;
             self.record.set_checksum(&sum);
             self.reach(Phase::Copied).await?;
@@ -214,10 +223,11 @@ impl Job<'_> {
     ) -> Result<(), ReorderError> {
         self.progress.step(Step::CatchingUp);
         let began = Instant::now();
-        let (mut shortest_s, mut in_vain) = (f64::INFINITY, 0);
+        let mut backlog = Backlog::new();
         loop {
-            let round_began = Instant::now();
             let seen = follower.barrier(&self.site).await?;
+            // How long a mark takes to come through the stream says nothing of the changes.
+            let round_began = Instant::now();
             let round = catch_up.round(&self.site).await?;
             self.done.catch_up_rounds += 1;
             let told = CaughtUp {
@@ -231,21 +241,19 @@ impl Job<'_> {
                 self.record.save(&self.site).await?;
             }
             self.progress.caught_up(told);
-            if told.seconds <= LAST_ROUND_S {
-                break;
-            }
-            in_vain = match told.seconds < SHORTER_SHARE * shortest_s {
-                true => 0,
-                false => in_vain + 1,
-            };
-            shortest_s = shortest_s.min(told.seconds);
-            if in_vain == ROUNDS_IN_VAIN {
-                return Err(self.site.aborted(format!(
-                    "its writers are too fast: they change {:.0} documents a second, and {:.0} a second can \
-                     be brought over; slow them down, or reorder it at a quieter time",
-                    told.came_per_s(),
-                    told.changes_per_s()
-                )));
+            match backlog.after(&told, round.documents <= CHUNK_KEYS as u64) {
+                Outlook::Last => break,
+                Outlook::Goes => {}
+                Outlook::TooFast {
+                    came_per_s,
+                    changes_per_s,
+                } => {
+                    return Err(self.site.aborted(format!(
+                        "its writers are too fast: they change {came_per_s:.0} documents a second, and \
+                         {changes_per_s:.0} a second can be brought over; slow them down, or reorder it at a \
+                         quieter time"
+                    )));
+                }
             }
         }
         self.done.catch_up_s += began.elapsed().as_secs_f64();

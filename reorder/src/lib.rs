@@ -10,6 +10,7 @@
 //! [`apply()`] (the steps in their order).
 
 mod apply;
+mod backlog;
 mod catch_up;
 mod checkpoints;
 mod checksum;
@@ -34,6 +35,7 @@ mod spool;
 mod state;
 mod swap;
 mod trial;
+mod under_way;
 mod undo;
 mod worker;
 mod writes;

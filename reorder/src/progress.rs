@@ -7,6 +7,8 @@ use std::fmt;
 pub enum Step {
     /// Definition, space, and whether changes can be followed are looked at. Nothing is changed.
     Checking,
+    /// The server still works on a write of the run that was interrupted.
+    AwaitingWrites,
     /// Options and indexes are tried on an empty collection, which is removed again.
     Trying,
     Copying,
@@ -30,6 +32,7 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Checking => "checking",
+            Self::AwaitingWrites => "waiting for a write of the interrupted run to end",
             Self::Trying => "trying options and indexes",
             Self::Copying => "copying",
             Self::Verifying => "verifying the copy",
@@ -73,6 +76,9 @@ impl fmt::Display for PauseReason {
     }
 }
 
+/// Writers can be stopped for about so long while what is left is brought over.
+const LAST_ROUND_S: f64 = 1.0;
+
 /// A round of catching up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CaughtUp {
@@ -96,9 +102,17 @@ impl CaughtUp {
         self.came as f64 / self.seconds.max(1e-6)
     }
 
+    /// Was it short enough for the last one with writers at work?
+    pub fn is_last(&self) -> bool {
+        self.seconds <= LAST_ROUND_S
+    }
+
     /// How long all further rounds take if both rates stay: each is as many times shorter than the one
     /// before as changes come more slowly than they are brought over. `None`: they never end.
     pub fn remaining_s(&self) -> Option<f64> {
+        if self.is_last() {
+            return Some(0.0);
+        }
         let ratio = self.came as f64 / self.changes.max(1) as f64;
         (ratio < 1.0).then(|| self.seconds * ratio / (1.0 - ratio))
     }
@@ -146,5 +160,8 @@ mod tests {
         assert_eq!(round.remaining_s(), None);
         round.changes = 0;
         assert_eq!(round.remaining_s(), None);
+        // Nothing was to be done, and one change came.
+        (round.came, round.seconds) = (1, 0.3);
+        assert_eq!(round.remaining_s(), Some(0.0));
     }
 }

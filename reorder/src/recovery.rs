@@ -121,6 +121,7 @@ pub async fn resume(
         indexes::let_nothing_expire(&site, &definition).await?;
         record.phase = Phase::Indexed;
     }
+    record.forced |= request.force;
     record.save(&site).await?;
     let (mut job, writers) = job(site, record, definition, by, request, progress);
     job.done.resumed_from = resumed_from;
@@ -135,8 +136,8 @@ pub async fn rollback(
     progress: &dyn Progress,
 ) -> Result<RolledBack, ReorderError> {
     progress.step(Step::RollingBack);
-    let (site, record) = take_over(server, namespace).await?;
-    let rolled_back = undo::undo(&site, &record).await?;
+    let (site, mut record) = take_over(server, namespace).await?;
+    let rolled_back = undo::undo(&site, &mut record).await?;
     record.remove(&site).await?;
     Ok(rolled_back)
 }
@@ -184,7 +185,7 @@ async fn carry_swap_on(site: &Site, record: &Record) -> Result<bool, ReorderErro
 /// Is the copy the one recorded, and the original defined as it was?
 async fn usable(site: &Site, record: &Record) -> Result<bool, ReorderError> {
     let copy = site.identity(site.copy_name()).await?;
-    if copy.is_none() || copy != record.copy {
+    if copy.is_none() || copy != record.copy || record.dropping {
         return Ok(false);
     }
     let now = crate::Definition::of(site, site.target_name()).await?;

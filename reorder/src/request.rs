@@ -19,7 +19,12 @@ pub struct Request {
     pub writers: Writers,
     /// When the copy pauses for the sake of others; never, where it is `None`.
     pub guard: Option<GuardLimits>,
-    /// Says whether the copy is worth the original's place; it always is, where this is `None`.
+    /// The copy takes the original's place whatever its order. [`crate::resume`] keeps to it where it is
+    /// recorded.
+    pub force: bool,
+    /// Says whether the copy is worth the original's place; it always is, where this is `None`. Not asked where
+    /// it is forced, nor of a copy in the order of an index: its documents stay neighbours whatever becomes of
+    /// its leaves.
     pub judge: Option<Box<dyn Judge>>,
     /// An existing private folder for the keys of documents that change while they are copied. What is
     /// left there is of no use to a later run.
@@ -80,8 +85,13 @@ pub trait WriterControl: Send {
 /// Looks at the copy when all is done but the swap, before writers are stopped. Where others write much, their
 /// changes may have undone its order by then.
 pub trait Judge: Send + Sync {
-    /// The error is a sentence for people, and everything is rolled back.
-    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>>;
+    /// `changes`: so many documents that others changed were brought over. The error is a sentence for people,
+    /// and everything is rolled back.
+    fn judge<'a>(
+        &'a mut self,
+        copy: &'a Namespace,
+        changes: u64,
+    ) -> BoxFuture<'a, Result<(), String>>;
 }
 
 /// When the copy pauses for the sake of others.

@@ -69,16 +69,22 @@ impl Site {
 
     /// The original, for reading.
     pub(crate) fn target(&self) -> Collection<RawDocumentBuf> {
-        self.collection(self.target_name())
+        self.collection(self.target_name(), Acknowledgment::Nodes(1))
     }
 
+    /// The copy, for reading and filling it. Writes are acknowledged by one member: before they are relied on,
+    /// a record is written that a majority acknowledges, and everything before it in the log is then safe too.
     pub(crate) fn copy(&self) -> Collection<RawDocumentBuf> {
-        self.collection(self.copy_name())
+        self.collection(self.copy_name(), Acknowledgment::Nodes(1))
     }
 
-    /// Writes are acknowledged by one member: before they are relied on, a record is written that a
-    /// majority acknowledges, and everything before it in the log is then safe too.
-    fn collection(&self, name: &str) -> Collection<RawDocumentBuf> {
+    /// The copy, for bringing changes over: they are looked at at once, by reads that see only what a
+    /// majority has.
+    pub(crate) fn copy_for_changes(&self) -> Collection<RawDocumentBuf> {
+        self.collection(self.copy_name(), Acknowledgment::Majority)
+    }
+
+    fn collection(&self, name: &str, written: Acknowledgment) -> Collection<RawDocumentBuf> {
         let concern = if self.replica_set || self.router {
             ReadConcern::majority()
         } else {
@@ -87,7 +93,7 @@ impl Site {
         let options = CollectionOptions::builder()
             .selection_criteria(SelectionCriteria::ReadPreference(ReadPreference::Primary))
             .read_concern(concern)
-            .write_concern(WriteConcern::builder().w(Acknowledgment::Nodes(1)).build())
+            .write_concern(WriteConcern::builder().w(written).build())
             .build();
         self.server
             .database(self.database())

@@ -77,6 +77,12 @@ pub(crate) struct Record {
     /// Whoever controls the writers was told to stop them.
     #[serde(default)]
     pub(crate) paused: bool,
+    /// The copy is being dropped, and of no use to anybody any more.
+    #[serde(default)]
+    pub(crate) dropping: bool,
+    /// The copy is to take the original's place whatever its order.
+    #[serde(default)]
+    pub(crate) forced: bool,
 }
 
 /// A document as bytes. Servers before 5.0 store no field names that begin with a dollar, as those of
@@ -134,6 +140,8 @@ impl Record {
             writes: None,
             blocked: false,
             paused: false,
+            dropping: false,
+            forced: false,
         })
     }
 

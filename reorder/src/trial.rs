@@ -11,7 +11,7 @@ use crate::{Definition, ReorderError, indexes, undo};
 /// collection is removed as an unfinished copy is.
 pub(crate) async fn try_out(
     site: &Site,
-    record: &Record,
+    record: &mut Record,
     definition: &Definition,
 ) -> Result<(), ReorderError> {
     let refused = |error, what: &str, remedy: &str| refused(site, error, what, remedy);

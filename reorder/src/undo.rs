@@ -1,16 +1,13 @@
 //! Taking back what a reordering has made on the server.
 
-use std::time::Duration;
-
-use bson::{Bson, Document, doc};
+use bson::{Bson, doc};
 use seekscope_server::ServerError;
 
 use crate::site::Site;
 use crate::state::Record;
+use crate::under_way::{SETTLE, Sought, is_under_way};
 use crate::{Phase, ReorderError, RolledBack};
 
-/// A write that was under way when its client died may still make the copy anew after it was dropped.
-const SETTLE: Duration = Duration::from_millis(250);
 /// How often the copy is looked for.
 const ATTEMPTS: u32 = 240;
 /// How often a server may refuse to drop it for a reason that we do not know: one that still builds the
@@ -28,7 +25,7 @@ pub(crate) async fn is_swapped(site: &Site, record: &Record) -> Result<bool, Reo
 
 /// Removes the copy, if the record is this worker's. The record stays, for writers may have to be let go on
 /// before nothing tells of them.
-pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, ReorderError> {
+pub(crate) async fn undo(site: &Site, record: &mut Record) -> Result<RolledBack, ReorderError> {
     match Record::read(site).await? {
         Some(found) if found.worker.token == record.worker.token => {}
         Some(_) => return Err(site.aborted("another seekscope works on it now")),
@@ -45,28 +42,46 @@ pub(crate) async fn undo(site: &Site, record: &Record) -> Result<RolledBack, Reo
         ));
     }
     drop_copy(site, record).await?;
-    Ok(RolledBack::Original)
+    // A rename whose answer was lost may have come to its end meanwhile.
+    match is_swapped(site, record).await? {
+        true => Ok(RolledBack::AlreadySwapped),
+        false => Ok(RolledBack::Original),
+    }
 }
 
-/// Drops the copy, if there is one, and sees to it that it stays away.
-pub(crate) async fn drop_copy(site: &Site, record: &Record) -> Result<(), ReorderError> {
-    let (mut absent, mut refusals) = (0, 0);
+/// Drops the copy, if there is one, and sees to it that it stays away: a write that was under way when its
+/// client died may make it anew.
+pub(crate) async fn drop_copy(site: &Site, record: &mut Record) -> Result<(), ReorderError> {
+    let (mut was_absent, mut was_dropped, mut refusals) = (false, false, 0);
     for _ in 0..ATTEMPTS {
-        let Some(found) = site.identity(site.copy_name()).await? else {
-            if absent == 1 && !writes_under_way(site).await {
-                return Ok(());
-            }
-            absent = 1;
-            tokio::time::sleep(SETTLE).await;
-            continue;
-        };
-        if absent == 0 && record.copy.as_ref().is_some_and(|copy| *copy != found) {
+        let found = site.identity(site.copy_name()).await?;
+        if let (Some(copy), Some(found)) = (&record.copy, &found)
+            && copy != found
+            && !record.dropping
+        {
             return Err(site.refused(format!(
                 "{} is not the copy that was made; look at it, and drop it yourself",
                 site.copy_namespace()
             )));
         }
-        absent = 0;
+        // What comes to have that name from here on is not the copy that was made, but is ours all the same;
+        // also for whoever carries this on.
+        if record.copy.is_some() && !record.dropping {
+            record.dropping = true;
+            record.save(site).await?;
+        }
+        if found.is_none() {
+            if was_absent && is_under_way(site, Sought::Makers).await? != Some(true) {
+                return Ok(());
+            }
+            was_absent = true;
+            tokio::time::sleep(SETTLE).await;
+            continue;
+        }
+        was_absent = false;
+        if was_dropped {
+            tokio::time::sleep(SETTLE).await;
+        }
         let dropped = site.copy().drop().await;
         if let Err(error) = dropped.map_err(|e| site.failed("drop", &e)) {
             // Before 4.4 an index that is being built must come to its end.
@@ -77,23 +92,11 @@ pub(crate) async fn drop_copy(site: &Site, record: &Record) -> Result<(), Reorde
                 return Err(error);
             }
             tokio::time::sleep(SETTLE).await;
+        } else {
+            was_dropped = true;
         }
     }
     Err(site.aborted(format!("{} cannot be dropped", site.copy_namespace())))
-}
-
-/// Does the server still work on inserts into the copy, as far as it tells?
-async fn writes_under_way(site: &Site) -> bool {
-    let reply = site.server.command("admin", doc! { "currentOp": 1 }).await;
-    let operations = reply.ok().and_then(|r| r.get_array("inprog").cloned().ok());
-    operations.into_iter().flatten().any(|operation| {
-        let command = operation
-            .as_document()
-            .and_then(|o| o.get_document("command").ok());
-        command.is_some_and(|c: &Document| {
-            c.get("insert").and_then(Bson::as_str) == Some(site.copy_name())
-        })
-    })
 }
 
 /// Names of databases.

@@ -126,7 +126,7 @@ pub struct BenchStep {
     /// The server's CPU time over the step, where its process can be seen.
     pub server_cpu_ns: Option<u64>,
     /// CPU time of this host over the step that went to others than this process and the server, or was kept from
-    /// it by its hypervisor; `None` where the server's process cannot be seen.
+    /// it by its hypervisor; `None` where the server is on this host and its process cannot be seen.
     pub others_cpu_ns: Option<u64>,
     /// Bytes that the server's process got from its disk, and those that it handed to it, from the checkpoint
     /// before the step to the end of the one after it.
@@ -242,6 +242,12 @@ impl Verification {
         *self.counted.get_or_insert_default() += counted;
     }
 
+    /// [`Self::holds`]; `None` where nothing was looked at.
+    pub fn verdict(&self) -> Option<bool> {
+        let looked = self.counted.is_some() || self.sampled > 0;
+        looked.then(|| self.holds())
+    }
+
     /// Does everything agree, as far as it can be known?
     pub fn holds(&self) -> bool {
         let agrees = |(expected, counted): (u64, u64)| {
@@ -264,13 +270,33 @@ pub struct Saturation {
     pub maximum_per_s: Option<f64>,
     /// The lowest rate above it that missed the objective, more often than not where it was tried again.
     pub missed_from_per_s: Option<f64>,
-    /// From here on it cannot be told, for the client did not keep up.
+    /// The lowest rate above it of which it cannot be told, for the client did not keep up.
     pub untold_from_per_s: Option<f64>,
     /// Was it held for a longer confirming step?
     pub confirmed: bool,
+    /// What the longer steps said, in the order in which they were run; of one rate together.
+    pub confirmations: Vec<Confirmation>,
     /// The largest share of this host's CPU time that went to others during a probe ([`BenchStep::others_cpu_ns`]);
     /// `None` where that is not known.
     pub others_cpu_share: Option<f64>,
+}
+
+/// A rate that was tried for longer than a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    pub per_s: f64,
+    pub verdict: RateVerdict,
+}
+
+/// What was found of a rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RateVerdict {
+    /// It met the objective.
+    Met,
+    Missed,
+    /// It cannot be told: the client was late.
+    Untold,
 }
 
 /// One load that was tried.

@@ -43,8 +43,9 @@ pub mod tune;
 pub mod units;
 
 pub use bench::{
-    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, LoadPoint, OperationResult,
-    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
+    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, Confirmation, LoadPoint,
+    OperationResult, RateVerdict, Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts,
+    Verification,
 };
 pub use clock::{ClockOffset, monotonic_ns};
 pub use counted_requests::{CountedRequests, RequestCause};

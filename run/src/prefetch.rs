@@ -51,9 +51,11 @@ pub struct PrefetchRecord {
     pub gap_bytes: u64,
     /// Reads in flight at most.
     pub depth: u32,
-    /// Of one more request, and of a long stretch: measured, or of the device model.
-    pub request_ns: f64,
-    pub bytes_per_s: f64,
+    /// Of one more request, and of a long stretch: measured, or of the device model. `None` where neither is
+    /// known, as long as the disk was not tried.
+    pub request_ns: Option<f64>,
+    pub bytes_per_s: Option<f64>,
+    /// At least one of them was measured, now or for the device model.
     pub disk_measured: bool,
     pub pace: PrefetchPace,
     /// Time spent before the scan was to begin: walking the tree, trying the disk.

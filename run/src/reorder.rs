@@ -195,8 +195,11 @@ pub struct ReorderTime {
     pub copy_s: f64,
     pub check_s: f64,
     pub indexes_s: f64,
-    /// Bringing over what others write meanwhile; `None`: they write faster than that, and it never ends.
+    /// Bringing over what others write meanwhile; `None` where their writes to the collection are not known,
+    /// or it never ends.
     pub catch_up_s: Option<f64>,
+    /// They write to the collection at least as fast as it can be brought over.
+    pub catch_up_never_ends: bool,
 }
 
 impl ReorderTime {
@@ -248,8 +251,11 @@ pub struct Reordered {
     /// Checkpoints that the server took meanwhile because it was asked to, so that the copy's leaves are
     /// written in their order.
     pub checkpoints: u64,
-    /// Why the server took none, where it refused.
+    /// Why no more were asked for after these: the login may not.
     pub checkpoint_refused: Option<String>,
+    /// How many more the server was asked for and did not take for another reason, and the last such reason.
+    pub checkpoints_failed: u64,
+    pub checkpoint_failure: Option<String>,
     /// Reading the copy once more, s.
     pub verify_s: f64,
     pub index_s: f64,

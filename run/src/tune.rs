@@ -352,6 +352,9 @@ pub struct TuneRecord {
     pub knobs: Vec<TunedKnob>,
     /// Knobs of the catalogue that were not tuned, and why.
     pub left_out: Vec<(String, String)>,
+    /// Knobs that are tuned, and what people should know of that: what they risk, what bounds them, and what
+    /// runs of this length cannot show of them.
+    pub cautions: Vec<(String, String)>,
     /// Also in `trials.parquet`.
     pub trials: Vec<TuneTrial>,
     pub noise: Option<TuneNoise>,

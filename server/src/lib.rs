@@ -41,7 +41,7 @@ pub use page_cache::{PageCacheError, Residency};
 pub use process::{ProcFs, ProcessError, ProcessIdentity};
 pub use redact::{redact_text, redact_uri};
 pub use replies::first_batch;
-pub use sampling::{CpuTimes, GroupMemory, Sampler};
+pub use sampling::{CpuTimes, GroupMemory, Sampler, processors_allowed};
 pub use server::{Server, ServerError, ServerFacts};
 pub use server_use::{ServerUse, ServerUsed};
 pub use sightings::{NoServer, NoServerKind, Sightings};

@@ -112,6 +112,17 @@ impl ProcFs {
         self.status_bytes(pid, "VmRSS:")
     }
 
+    /// The host's memory, all of it and what is left for more without taking from anybody: bytes.
+    pub fn host_memory_bytes(&self) -> Option<(u64, u64)> {
+        let text = fs::read_to_string(self.root.join("meminfo")).ok()?;
+        let bytes = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+            let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+            Some(kib << 10)
+        };
+        Some((bytes("MemTotal:")?, bytes("MemAvailable:")?))
+    }
+
     /// The most that resident memory has been.
     pub fn rss_bytes_max(&self, pid: u32) -> Result<u64, ProcessError> {
         self.status_bytes(pid, "VmHWM:")

@@ -26,12 +26,12 @@ pub mod version;
 pub use apply::{Applied, Applier, ApplyError, Means, Restart, Restored};
 pub use catalogue::{Catalogue, ServerProgram};
 pub use discovery::{
-    ChooseError, Chosen, Discovered, ServerMemory, ServerReplies, Source, Surroundings, Unlocked,
-    discover, read_scripts,
+    ChooseError, Chosen, Discovered, Runs, ServerMemory, ServerReplies, Source, Surroundings,
+    Unlocked, discover, read_scripts,
 };
 pub use exports::exports;
 pub use host_files::HostFiles;
-pub use knob_file::{KnobEntry, KnobFile, KnobFileError, Preset, Route};
+pub use knob_file::{KnobEntry, KnobFile, KnobFileError, Preset, Route, RunMin};
 pub use lock::{LockError, TunerLock};
 pub use originals::{Originals, OriginalsError};
 pub use traffic::Traffic;

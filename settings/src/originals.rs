@@ -36,6 +36,9 @@ pub struct Originals {
     pub(crate) touched: BTreeSet<String>,
     /// Of these, what the server has refused so far: it was not changed, and cannot be put back either.
     pub(crate) refused: BTreeSet<String>,
+    /// What WiredTiger's runtime configuration read before the first key was set.
+    #[serde(default)]
+    pub(crate) engine_text: Option<String>,
     /// What each file of the kernel said.
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) config: Option<ConfigOriginal>,
@@ -88,6 +91,7 @@ impl Originals {
             knobs: Vec::new(),
             touched: BTreeSet::new(),
             refused: BTreeSet::new(),
+            engine_text: None,
             files: BTreeMap::new(),
             config: None,
             restored: false,

@@ -82,6 +82,8 @@ async fn connections(server: &Server) -> Option<u64> {
         "cursor": {},
     };
     let reply = server.command("admin", command).await.ok()?;
+    // What answers without a cursor has counted nothing.
+    reply.get_document("cursor").ok()?;
     let Some(counted) = first_batch(&reply).next() else {
         return Some(0);
     };

@@ -25,7 +25,7 @@ pub use error::WorkloadError;
 pub use index_build::{IndexKeys, IndexPlan, drop_index};
 pub use load::{Documents, LoadOptions, LoadReport, load};
 pub use ownership::{DEFAULT_DATABASE, DataSet, OwnedDatabase};
-pub use quiescence::{checkpoint, quiesce, without_checkpoint};
+pub use quiescence::{NoCheckpoint, checkpoint, quiesce};
 pub use sdu::{Sdu, SduOptions};
 pub use update::{UpdateOptions, UpdateReport, update};
 pub use verification::{ExpectedData, VerificationOptions, verify};

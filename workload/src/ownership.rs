@@ -27,6 +27,11 @@ pub const OWNER: &str = "seekscope_owner";
 
 /// Databases of the server itself.
 const RESERVED: [&str; 3] = ["admin", "local", "config"];
+/// Is the database of that name the server's own? No benchmark may write there.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// Names of foreign collections that an error shows.
 const NAMES_SHOWN: usize = 5;
 /// No database of ours has more.
@@ -113,7 +118,7 @@ impl OwnedDatabase {
             why: why.into(),
         };
         Namespace::new(name, OWNER).map_err(|error| refused(&error.to_string()))?;
-        if RESERVED.contains(&name) {
+        if is_reserved(name) {
             return Err(refused("it is the server's own"));
         }
         let mut database = Self {
@@ -222,6 +227,9 @@ impl OwnedDatabase {
         let Some(data_set) = self.data_set(name).cloned() else {
             return Ok(());
         };
+        // From here on it is no data to measure on, however far this comes.
+        self.change(name, doc! { "$set": { "loaded": false } })
+            .await?;
         let failed = |error| self.server.error("drop", &error);
         let database = self.server.database(&self.name);
         let existing = self.collection_names().await?;

@@ -1,7 +1,6 @@
 //! Waiting until a server has finished what earlier work left it: later work should not pay for it, and
 //! until then files are smaller, and less is written, than the work comes to.
 
-use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use bson::{Document, doc};
@@ -21,12 +20,45 @@ pub async fn checkpoint(server: &Server) -> Result<(), ServerError> {
     server.command("admin", doc! { "fsync": 1 }).await.map(drop)
 }
 
-/// What is not known of work that no checkpoint ended.
-pub fn without_checkpoint(why: &dyn Display) -> Limitation {
-    Limitation {
-        what: "what the data take, and what the server wrote for them, is not known".into(),
-        why: format!("no checkpoint ended the work, so part of it is not in the files: {why}"),
-        remedy: "let the login run fsync (built-in role hostManager)".into(),
+/// Why no checkpoint ended the work.
+#[derive(Debug, thiserror::Error)]
+pub enum NoCheckpoint {
+    #[error(transparent)]
+    Failed(#[from] ServerError),
+    #[error("the checkpoint took longer than {} s", .0.as_secs())]
+    TooLong(Duration),
+    /// It was not asked for: of several clients, each would disturb what the others measure.
+    #[error(
+        "several clients are at work, and a checkpoint for one would be in what the others measure"
+    )]
+    Shared,
+    #[error("Cassandra's protocol has no request for it")]
+    NotOffered,
+}
+
+impl NoCheckpoint {
+    /// What is not known of the work.
+    pub fn limitation(&self) -> Limitation {
+        Limitation {
+            what: "what the data take, and what the server wrote for them, is not known".into(),
+            why: format!("no checkpoint ended the work, so part of it is not in the files: {self}"),
+            remedy: self.remedy().into(),
+        }
+    }
+
+    fn remedy(&self) -> &'static str {
+        match self {
+            Self::Failed(ServerError::NotAuthorised { .. }) => {
+                "let the login run fsync (built-in role hostManager)"
+            }
+            Self::Failed(ServerError::Unreachable { .. }) => "see why the server does not answer",
+            Self::Failed(_) => {
+                "see in the server's log why fsync failed; servers that only resemble MongoDB may not have it"
+            }
+            Self::TooLong(_) => "see what keeps the server's disk busy",
+            Self::Shared => "run the step with one client",
+            Self::NotOffered => "run nodetool flush, then look at the size of its data directory",
+        }
     }
 }
 
@@ -127,6 +159,36 @@ mod tests {
             "the process ended"
         );
         assert!(is_quiet(&Look::Nothing, &Look::Nothing));
+    }
+
+    #[test]
+    fn only_a_login_without_the_right_is_told_to_get_it() {
+        let (uri, command, why) = ("u".to_string(), "fsync".to_string(), "w".to_string());
+        let lacks = ServerError::NotAuthorised {
+            uri: uri.clone(),
+            command: command.clone(),
+        };
+        let remedy = |error: NoCheckpoint| error.limitation().remedy;
+        assert!(remedy(lacks.into()).contains("hostManager"));
+        let hangs = ServerError::Unreachable {
+            uri: uri.clone(),
+            why: why.clone(),
+            remedy: "",
+        };
+        for error in [
+            hangs.into(),
+            ServerError::Failed { uri, command, why }.into(),
+            NoCheckpoint::TooLong(Duration::from_secs(600)),
+            NoCheckpoint::Shared,
+            NoCheckpoint::NotOffered,
+        ] {
+            let said = error.to_string();
+            let remedy = remedy(error);
+            assert!(
+                !remedy.is_empty() && !remedy.contains("hostManager"),
+                "{said}: {remedy}"
+            );
+        }
     }
 
     #[test]

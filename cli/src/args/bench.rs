@@ -186,7 +186,8 @@ pub enum EraName {
 
 /// Add the runs of clients that did one job together
 ///
-/// Histograms, seconds and counts are added exactly. Runs of different settings are refused.
+/// Histograms, seconds and counts are added exactly. Runs of different settings are refused. No server is asked:
+/// whether all clients' documents are there together is not counted.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -16,6 +16,7 @@ use super::{OutputArgs, ScanDiskArgs};
 /// touched; Ctrl-C undoes what was begun, and what was killed goes on with --resume or is undone with
 /// --rollback.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("doing").args(["apply", "resume"]))]
 #[command(after_help = "\
 Examples:
   seekscope reorder mongodb://localhost:27017/ shop.orders
@@ -41,8 +42,9 @@ pub struct ReorderArgs {
     /// Undo what was interrupted: removes the unfinished copy, never the original
     #[arg(long, conflicts_with = "by")]
     pub rollback: bool,
-    /// Do it although little or nothing can be predicted to be gained
-    #[arg(long, requires = "apply")]
+    /// Do it although little or nothing can be predicted to be gained, and have the copy take the collection's
+    /// place even if it is in no better order; --resume keeps to it
+    #[arg(long, requires = "doing")]
     pub force: bool,
     #[command(flatten)]
     pub writers: WritersArgs,

@@ -116,9 +116,10 @@ pub struct TuneMeasuredArgs {
     /// repeated
     #[arg(long, value_name = "LIMIT")]
     pub constraint: Vec<String>,
-    /// Each run of a workload takes so long
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "20s")]
-    pub trial_for: Duration,
+    /// Each run of a workload takes so long; of a --command: about so long, for knobs that no shorter run can
+    /// judge [default: 20s; of a --command not known]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub trial_for: Option<Duration>,
     /// A shell command before each run, with the new setting in place, e.g. to empty caches
     #[arg(long, value_name = "CMD")]
     pub prepare: Option<String>,
@@ -164,6 +165,10 @@ pub struct TuneKnobArgs {
     /// NAME=VALUE,NAME=VALUE; may be repeated
     #[arg(long, value_name = "SETTING")]
     pub also: Vec<String>,
+    /// Do not begin with the presets of the catalogue or knob file; --also can still name them
+    #[arg(long)]
+    #[serde(default)]
+    pub no_presets: bool,
     /// Begin with the best setting of an earlier session
     #[arg(long, value_name = "RUN")]
     pub begin_with: Option<PathBuf>,

@@ -137,7 +137,7 @@ pub async fn verify_step(
             let owned = Owned::open(target, database).await?;
             owned.verify(expected, &options).await
         };
-        stage.interruption.clone().or(verified).await?
+        stage.asking(verified).await?
     };
     if let Some(step) = stage.step_at(index) {
         step.verification = Some(found);
@@ -174,7 +174,7 @@ pub async fn await_documents(
             tokio::time::sleep(BARRIER_POLL).await;
         }
     };
-    stage.interruption.or(waiting).await
+    stage.asking(waiting).await
 }
 
 /// How many documents the server says there are.

@@ -8,7 +8,7 @@ use seekscope_client::Operation;
 use seekscope_run::{
     LatencySummary, OperationResult, RunDirectory, RunError, Steady, response_tag_of, tag_of,
 };
-use seekscope_stats::{Verdict, WarmUp, batch_means, steadiness, warm_up};
+use seekscope_stats::{Verdict, WarmUp, batch_means, median, steadiness, warm_up};
 
 use super::step_recorder::{OperationTotals, SecondTotals};
 use crate::args::WarmUpName;
@@ -16,11 +16,11 @@ use crate::args::WarmUpName;
 /// Intervals of the log begin at whole milliseconds.
 const LOG_RESOLUTION: Duration = Duration::from_millis(1);
 const ALPHA: f64 = 0.05;
-/// More failures than one in a hundred operations of a second are an outage.
+/// Of a second's operations more than this share have failed, and more than usual, if it was an outage.
 const FAILED_SHARE_MAX: f64 = 0.01;
-/// So many seconds in a row without any operation done are one, too: of a server that hangs, what is under way
-/// has not failed yet.
-const SILENT_S: u32 = 5;
+const FAILED_TIMES_MAX: f64 = 2.0;
+/// An outage lasts for so many seconds in a row.
+const OUTAGE_S: u32 = 5;
 
 /// What of a step counts.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +29,8 @@ pub struct Measured {
     pub first: usize,
     pub warm_up_ended_ns: Option<u64>,
     pub steady: Option<Steady>,
+    /// What looks like a warm-up counts all the same, for an outage followed.
+    pub has_outage: bool,
 }
 
 /// Finds where the warm-up ends, and whether what follows is steady. `is_open`: throughput is given, so
@@ -36,15 +38,19 @@ pub struct Measured {
 pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> Measured {
     let whole = whole_seconds(seconds);
     let series = series(whole, is_open);
-    let (first, never_settled) = match wanted {
-        WarmUpName::None => (0, false),
-        WarmUpName::For(time) => (first_after(seconds, time), false),
-        WarmUpName::Auto if has_outage(whole) => (0, false),
-        WarmUpName::Auto => match warm_up(&series) {
-            WarmUp::Cut(cut) => (cut, false),
-            WarmUp::NeverSettled => (0, true),
-            WarmUp::TooShort => (0, false),
-        },
+    let found = match wanted {
+        WarmUpName::None => WarmUp::Cut(0),
+        WarmUpName::For(time) => WarmUp::Cut(first_after(seconds, time)),
+        WarmUpName::Auto => warm_up(&series),
+    };
+    let has_outage = match found {
+        WarmUp::Cut(cut) => wanted == WarmUpName::Auto && cut > 0 && has_outage(whole, cut),
+        WarmUp::NeverSettled | WarmUp::TooShort => false,
+    };
+    let (first, never_settled) = match found {
+        WarmUp::Cut(cut) if !has_outage => (cut, false),
+        WarmUp::Cut(_) | WarmUp::TooShort => (0, false),
+        WarmUp::NeverSettled => (0, true),
     };
     let what = match is_open {
         true => "service time",
@@ -54,27 +60,44 @@ pub fn measured(seconds: &[SecondTotals], wanted: WarmUpName, is_open: bool) -> 
         first,
         warm_up_ended_ns: seconds.get(first).filter(|_| first > 0).map(|s| s.t_ns),
         steady: steady(series.get(first..).unwrap_or_default(), what, never_settled),
+        has_outage,
     }
 }
 
-/// Did much fail, or was nothing done for a while after there had been work? To the rule the good seconds before
-/// look like a warm-up: they are what is farthest from the rest. So nothing is cut where failures follow.
-fn has_outage(seconds: &[SecondTotals]) -> bool {
-    let sum = |second: &SecondTotals, of: fn(&OperationTotals) -> u64| -> u64 {
-        second.operations.iter().map(of).sum()
-    };
-    let done = |second: &SecondTotals| sum(second, |o| o.done);
-    let is_failing = |second: &SecondTotals| {
-        let errors = sum(second, |o| o.errors) as f64;
-        errors > FAILED_SHARE_MAX * (errors + done(second) as f64)
-    };
-    let mut after_work = seconds.iter().skip_while(|second| done(second) == 0);
-    let mut silent_s = 0;
-    let is_silent = |second: &SecondTotals| {
-        silent_s = if done(second) == 0 { silent_s + 1 } else { 0 };
-        silent_s >= SILENT_S
-    };
-    seconds.iter().any(is_failing) || after_work.any(is_silent)
+/// Did much fail after what the rule would cut, or was nothing done for a while after there had been work? To the
+/// rule the good seconds before look like a warm-up: they are what is farthest from the rest. What fails while
+/// warming up is of the warm-up, and so is what fails as often then as later.
+fn has_outage(seconds: &[SecondTotals], cut: usize) -> bool {
+    let (before, after) = seconds.split_at(cut.min(seconds.len()));
+    let shares: Vec<f64> = before.iter().map(failed_share).collect();
+    let usual = median(&shares).unwrap_or(0.0);
+    let limit = FAILED_SHARE_MAX.max(FAILED_TIMES_MAX * usual);
+    let is_silent = |second: &SecondTotals| sum(second, |o| o.done) == 0;
+    let is_failing = |second: &SecondTotals| is_silent(second) || failed_share(second) > limit;
+    // Of a server that hangs, what is under way has not failed yet.
+    let from_work = seconds.iter().skip_while(|second| is_silent(second));
+    lasts(after.iter(), is_failing) || lasts(from_work, is_silent)
+}
+
+/// Is it so for an outage's length?
+fn lasts<'a>(
+    seconds: impl IntoIterator<Item = &'a SecondTotals>,
+    is_so: impl Fn(&SecondTotals) -> bool,
+) -> bool {
+    let mut in_a_row = 0;
+    seconds.into_iter().any(|second| {
+        in_a_row = if is_so(second) { in_a_row + 1 } else { 0 };
+        in_a_row >= OUTAGE_S
+    })
+}
+
+fn failed_share(second: &SecondTotals) -> f64 {
+    let (errors, done) = (sum(second, |o| o.errors), sum(second, |o| o.done));
+    errors as f64 / (errors + done).max(1) as f64
+}
+
+fn sum(second: &SecondTotals, of: fn(&OperationTotals) -> u64) -> u64 {
+    second.operations.iter().map(of).sum()
 }
 
 /// Without the last one, which is seldom a whole second.
@@ -296,5 +319,32 @@ mod tests {
             second.errors = 0;
         }
         assert_eq!(cut(&late), 10);
+    }
+
+    #[test]
+    fn a_failure_now_and_then_is_no_outage() {
+        let mut done = vec![100, 200, 300, 400, 500];
+        done.extend([1000; 60]);
+        let mut found = seconds(&done);
+        for second in [1, 30, 31] {
+            found[second].operations[0].errors = 500;
+        }
+        let warmed = measured(&found, WarmUpName::Auto, false);
+        assert_eq!((warmed.first, warmed.has_outage), (5, false));
+        // Nor is what the workload fails by from first to last.
+        for second in &mut found {
+            second.operations[0].errors = second.operations[0].done / 20;
+        }
+        assert_eq!(measured(&found, WarmUpName::Auto, false).first, 5);
+        // What fails later only, and lasts, is one; it is said that nothing was cut.
+        let mut done = vec![1000; 10];
+        done.extend([400; 50]);
+        let mut broken = seconds(&done);
+        for second in &mut broken[10..] {
+            second.operations[0].errors = 40;
+        }
+        let kept = measured(&broken, WarmUpName::Auto, false);
+        assert_eq!((kept.first, kept.has_outage), (0, true));
+        assert_eq!(kept.warm_up_ended_ns, None);
     }
 }

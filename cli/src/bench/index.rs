@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use seekscope_client::{Job, Retries, ScheduleKind, Second};
 use seekscope_run::units::{format_count, format_ns};
-use seekscope_run::{Arrivals, BenchIndexBuild, BenchMeasurement, Limitation};
+use seekscope_run::{Arrivals, BenchMeasurement, Limitation};
 use seekscope_server::Namespace;
 use seekscope_workload::index_lab::{
-    BigIndexDocuments, BuildProgress, Built, IndexKind, IndexLab, IndexedDocuments, MemoryLimit,
-    kinds, p99_ns,
+    BigIndexDocuments, BuildProgress, Built, Concluded, IndexKind, IndexLab, IndexedDocuments,
+    MemoryLimit, kinds, p99_ns,
 };
 use seekscope_workload::{DataSet, Sdu, SduOptions, quiesce};
 
@@ -33,6 +33,8 @@ const DATA_SET: &str = "index lab";
 const COLLECTION: &str = "index_lab";
 /// How long a server may take to become quiet before a build.
 const QUIET_LIMIT: Duration = Duration::from_secs(120);
+/// How often it is looked whether other load has begun.
+const LOOK: Duration = Duration::from_millis(20);
 /// An operation that waits for a build longer than this has failed.
 const OPERATION_TIMEOUT: Duration = Duration::from_secs(60);
 const FAILURES_MAX: u64 = 10_000;
@@ -132,7 +134,8 @@ impl Bench<'_> {
         }
         built?;
         if args.drop {
-            data::drop_data(&target, &args.database, DATA_SET).await?;
+            let dropping = data::drop_data(&target, &args.database, DATA_SET);
+            stage.asking(dropping).await?;
         }
         variants::close(stage, vec![target], args.keep).await
     }
@@ -191,7 +194,7 @@ impl Bench<'_> {
         let interruption = stage.interruption.clone();
         for repetition in 1..=self.args.repeats {
             for kind in &self.kinds {
-                let build = match self.args.foreground {
+                let Concluded { build, limitation } = match self.args.foreground {
                     None => {
                         let step = stage
                             .progress
@@ -205,6 +208,7 @@ impl Bench<'_> {
                         beside.await?
                     }
                 };
+                limitation.into_iter().for_each(|told| stage.limit(told));
                 stage.measurement().index_builds.push(build);
                 stage.session.save()?;
             }
@@ -221,32 +225,42 @@ impl Bench<'_> {
         kind: &IndexKind,
         repetition: u32,
         per_s: f64,
-    ) -> Result<BenchIndexBuild> {
+    ) -> Result<Concluded> {
         let stop = Arc::new(AtomicBool::new(false));
         let seconds: Arc<Mutex<Vec<Second>>> = Arc::default();
         let plan = self.foreground(lab, kind, repetition, per_s, &stop, &seconds);
+        let has_ended = AtomicBool::new(false);
         let building = async {
+            // Before a step the server writes a checkpoint, which takes its time.
+            if !has_begun(&seconds, &has_ended).await {
+                return Ok(None);
+            }
             tokio::time::sleep(self.args.margin).await;
             let built = lab.create(kind, &|_| ()).await;
             tokio::time::sleep(self.args.margin).await;
             stop.store(true, Ordering::Relaxed);
-            built
+            Ok(Some(built?))
         };
         let interruption = stage.interruption.clone();
-        let (stepped, built) = tokio::join!(
-            stage.step(target, plan),
-            interruption.or(async { Ok(building.await?) })
-        );
-        let built: Built = built?;
+        let stepping = async {
+            let stepped = stage.step(target, plan).await;
+            has_ended.store(true, Ordering::Relaxed);
+            stepped
+        };
+        let (stepped, built) = tokio::join!(stepping, interruption.or(building));
+        let built: Option<Built> = built?;
         stepped?;
-        lab.remove_inserted().await?;
+        let built = built.ok_or_else(|| anyhow!("the other load ended before the build began"))?;
+        let cleaned = async { Ok(lab.remove_inserted().await?) };
+        interruption.or(cleaned).await?;
         let p99 = p99_ns(
             &seconds.lock().unwrap_or_else(PoisonError::into_inner),
             &built,
         );
-        let mut build = lab.conclude(kind, repetition, built).await?;
-        build.foreground_p99_ns = p99;
-        Ok(build)
+        let concluding = async { Ok(lab.conclude(kind, repetition, built).await?) };
+        let mut concluded = interruption.or(concluding).await?;
+        concluded.build.foreground_p99_ns = p99;
+        Ok(concluded)
     }
 
     fn foreground(
@@ -289,6 +303,21 @@ impl Bench<'_> {
     }
 }
 
+/// Waits for the first second of a load; `false` if that ended before.
+async fn has_begun(seconds: &Mutex<Vec<Second>>, has_ended: &AtomicBool) -> bool {
+    let is_empty = || {
+        let seconds = seconds.lock().unwrap_or_else(PoisonError::into_inner);
+        seconds.is_empty()
+    };
+    while is_empty() {
+        if has_ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    true
+}
+
 /// Shows how far the server says that it is.
 fn tell(step: &Step, progress: BuildProgress) {
     let elapsed = format_ns(u64::try_from(progress.elapsed.as_nanos()).unwrap_or(u64::MAX));
@@ -300,4 +329,34 @@ fn tell(step: &Step, progress: BuildProgress) {
             format_count(total)
         ),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_build_waits_for_its_other_load() {
+        let seconds = Mutex::new(Vec::new());
+        let has_ended = AtomicBool::new(false);
+        let (begun, ()) = tokio::join!(has_begun(&seconds, &has_ended), async {
+            tokio::task::yield_now().await;
+            let first = Second {
+                t_ns: 0,
+                duration_ns: 1_000_000_000,
+                operations: Vec::new(),
+                transactions: 0,
+                in_flight: 0.0,
+                lag: seekscope_run::latency_histogram(),
+                backlog: 0,
+                client_cpu_ns: 0,
+            };
+            seconds.lock().unwrap().push(first);
+        });
+        assert!(begun);
+        // A load that could not begin is not waited for.
+        seconds.lock().unwrap().clear();
+        has_ended.store(true, Ordering::Relaxed);
+        assert!(!has_begun(&seconds, &has_ended).await);
+    }
 }

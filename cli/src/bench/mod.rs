@@ -1,5 +1,6 @@
 //! `seekscope bench`: what a server can do. Read [`stage`] first: every verb works on it.
 
+mod abandonment;
 mod client_choice;
 mod data;
 mod ending;
@@ -18,6 +19,7 @@ mod search;
 mod sending;
 mod setting;
 mod stage;
+mod step_progress;
 mod step_recorder;
 mod step_summary;
 mod summary;
@@ -25,12 +27,13 @@ mod sysbench;
 mod target;
 mod validity;
 mod variants;
+mod whereabouts;
 mod ycsb;
 mod ycsb_output;
 
 pub use repeatable::Repeatable;
 pub use results::{Results, Show};
-pub use rounds::{Pace, Stretch, Watch};
+pub use rounds::{KeptSeconds, Pace, Stretch, Watch};
 pub use stage::{Stage, StepDone};
 pub use target::Target;
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Parser;
 use seekscope_run::BenchMeasurement;
 
+use super::abandonment::Abandonment;
 use super::rounds::Stretch;
 use super::stage::{Stage, StepDone};
 use super::target::Target;
@@ -119,8 +120,23 @@ impl Repeatable {
         }
     }
 
-    /// Runs it on loaded data. What its roles came to, where there are several.
+    /// Runs it on loaded data. What its roles came to, where there are several. A watched one that is abandoned
+    /// ends in an error, without waiting for anything but its requests.
     pub async fn run(
+        &self,
+        stage: &mut Stage,
+        target: &Target,
+        stretch: Stretch,
+    ) -> Result<Vec<StepDone>> {
+        if let Some(watch) = &stretch.watch {
+            stage.abandonment = watch.abandonment.clone();
+        }
+        let done = self.run_stretch(stage, target, stretch).await;
+        stage.abandonment = Abandonment::default();
+        done
+    }
+
+    async fn run_stretch(
         &self,
         stage: &mut Stage,
         target: &Target,
@@ -141,12 +157,12 @@ impl Repeatable {
         }
     }
 
-    /// How long a run is at least, where that is known before.
+    /// How long a run is, where that is known before.
     pub fn duration(&self) -> Option<Duration> {
         match self {
             Self::Ycsb(args) => args.send.duration,
             Self::Sysbench(args) => args.send.duration,
-            Self::Own(_) => None,
+            Self::Own(args) => own::duration(args),
         }
     }
 }
@@ -175,6 +191,13 @@ mod tests {
             Some(Duration::from_secs(3))
         );
         assert_eq!(parse("ycsb:a", "--operations 10").unwrap().duration(), None);
+        // Two roles of 130 s at the same time.
+        let own = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../docs/examples/tune-dirty-cache/reader-and-updater.toml"
+        );
+        let own = parse(own, "").unwrap();
+        assert_eq!(own.duration(), Some(Duration::from_secs(130)));
         assert!(matches!(
             parse("sysbench", "").unwrap(),
             Repeatable::Sysbench(_)

@@ -2,15 +2,15 @@
 //! of the highest rate.
 
 use std::future::Future;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_client::Second;
+use seekscope_client::{Second, Workload};
 
+use super::abandonment::Abandonment;
 use super::objective::misses;
-use super::search::{Search, Searched};
+use super::search::{Probed, Search, Searched};
 use super::stage::{Stage, StepDone, StepPlan};
 use super::target::Target;
 use super::variants;
@@ -32,10 +32,33 @@ pub struct Stretch {
 /// For a caller that looks on and may end a stretch early.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    /// Raised to end it.
-    pub stop: Arc<AtomicBool>,
-    /// What was measured so far.
+    /// To end it where its figures are no longer wanted.
+    pub abandonment: Abandonment,
+    /// What was measured so far, of each step in it.
+    pub steps: Arc<Mutex<Vec<KeptSeconds>>>,
+}
+
+/// The seconds of a step, while they come.
+#[derive(Debug, Clone)]
+pub struct KeptSeconds {
+    /// Names of its operations, in the order of those of its seconds.
+    pub operations: Vec<String>,
     pub seconds: Arc<Mutex<Vec<Second>>>,
+}
+
+impl Watch {
+    /// Where the seconds of a step with this workload are put to be watched.
+    pub fn keep(&self, workload: &dyn Workload) -> Arc<Mutex<Vec<Second>>> {
+        let operations = workload.operations().iter();
+        let kept = KeptSeconds {
+            operations: operations.map(|operation| operation.name.clone()).collect(),
+            seconds: Arc::default(),
+        };
+        let seconds = Arc::clone(&kept.seconds);
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.push(kept);
+        seconds
+    }
 }
 
 /// By whose schedule.
@@ -50,12 +73,11 @@ pub enum Pace {
 }
 
 impl Stretch {
-    /// A step that is watched as this stretch is.
+    /// A step whose seconds are kept as this stretch's are.
     pub fn watched(&self, plan: StepPlan) -> StepPlan {
-        match self.watch.clone() {
-            Some(Watch { stop, seconds }) => StepPlan {
-                stop: Some(stop),
-                keep_seconds: Some(seconds),
+        match &self.watch {
+            Some(watch) => StepPlan {
+                keep_seconds: Some(watch.keep(plan.workload.as_ref())),
                 ..plan
             },
             None => plan,
@@ -188,9 +210,14 @@ impl Rounds {
             };
             let elapsed_ns = step.ended_ns.saturating_sub(step.started_ns) as f64;
             let share = |ns: u64| ns as f64 / (elapsed_ns * f64::from(cpus.max(1))).max(1.0);
-            let others = step.others_cpu_ns.map(share);
-            let (response, is_client_bound) = (&done.response, done.is_client_bound);
-            search.note(&probe, step, response, is_client_bound, others, slo);
+            let probed = Probed {
+                others_cpu_share: step.others_cpu_ns.map(share),
+                step,
+                response: &done.response,
+                faults: &done.faults,
+                is_client_bound: done.is_client_bound,
+            };
+            search.note(&probe, probed, slo);
             stage.progress.say(search.last_line());
         }
         let Searched {

@@ -14,22 +14,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use seekscope_client::{ClientError, EndReason, Ended, Job, Second, Wanted, Workload};
-use seekscope_run::units::{format_count, format_ns};
-use seekscope_run::{
-    Arrivals, BenchMeasurement, BenchStep, HostFacts, LatencySummary, Limitation, RunDocument,
-};
-
+use seekscope_run::{Arrivals, BenchMeasurement, BenchStep, HostFacts, Limitation, RunDocument};
 use seekscope_workload::own::{RoleRun, run_phase};
 use tokio::task::JoinSet;
 
+use super::abandonment::Abandonment;
 use super::client_choice::{Chosen, choose};
 use super::ending::server_gone;
+use super::step_progress::{bar, show};
 use super::step_recorder::StepRecorder;
 use super::step_summary::{self, Around};
 use super::target::Target;
+use super::validity::Fault;
 use crate::args::{KeepArgs, WarmUpName};
 use crate::interruption::Interruption;
-use crate::progress::{Progress, Step};
+use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
 
@@ -38,6 +37,8 @@ pub struct Stage {
     pub session: Session,
     pub progress: Progress,
     pub interruption: Interruption,
+    /// Of the run under way, by a caller that looks on: steps and all that belongs to them end at once then.
+    pub abandonment: Abandonment,
 }
 
 /// What a step is to do.
@@ -86,6 +87,8 @@ pub struct StepDone {
     pub response: Histogram<u64>,
     /// The client, not the server, limited it.
     pub is_client_bound: bool,
+    /// Why it must not be believed.
+    pub faults: Vec<Fault>,
 }
 
 impl Stage {
@@ -119,6 +122,7 @@ impl Stage {
             session,
             progress: Progress::new(quiet),
             interruption,
+            abandonment: Abandonment::default(),
         })
     }
 
@@ -171,6 +175,7 @@ impl Stage {
         plans: Vec<AtOnce>,
     ) -> Result<Vec<Option<StepDone>>> {
         self.interruption.check()?;
+        self.abandonment.check()?;
         let Some(first) = plans.first().map(|at_once| &at_once.plan) else {
             return Ok(Vec::new());
         };
@@ -186,21 +191,12 @@ impl Stage {
                 kinds,
             )?);
         }
-        let before = async { Ok(Around::before(target, first).await) };
-        let before = self.interruption.or(before).await?;
+        let before = async { Ok(Around::before(target, first, self.is_shared()).await) };
+        let before = self.asking(before).await?;
         let sampling = self.start_sampling(target)?;
         let (recorders, ended) = self.work(&chosen, &plans, recorders).await?;
         drop(sampling);
-        let mut after = Around::ended(target);
-        {
-            let _step = self.progress.step("waiting for the server's checkpoint");
-            let settled = async {
-                after.settle(target, first).await;
-                Ok(())
-            };
-            // After a signal it is not waited for, and what it would have told is not known.
-            let _ = self.interruption.or(settled).await;
-        }
+        let after = self.after(target, first).await;
         for limitation in [&before, &after].map(|around| around.limitation.clone()) {
             limitation.into_iter().for_each(|told| self.limit(told));
         }
@@ -208,6 +204,7 @@ impl Stage {
             Ok(ended) => ended,
             Err(ClientError::Stopped) => {
                 self.interruption.check()?;
+                self.abandonment.check()?;
                 return Err(ClientError::Stopped.into());
             }
             Err(error) => return Err(error.into()),
@@ -229,6 +226,7 @@ impl Stage {
             )?));
         }
         self.interruption.check()?;
+        self.abandonment.check()?;
         let failing = all
             .iter()
             .flatten()
@@ -242,6 +240,19 @@ impl Stage {
             return Err(server_gone(&name, gone));
         }
         Ok(all)
+    }
+
+    /// What is seen of the server where a step ends, and where the checkpoint after it does.
+    async fn after(&self, target: &Target, plan: &StepPlan) -> Around {
+        let mut after = Around::ended(target);
+        let _step = self.progress.step("waiting for the server's checkpoint");
+        let settled = async {
+            after.settle(target, plan, self.is_shared()).await;
+            Ok(())
+        };
+        // Where it is not waited for, what it would have told is not known.
+        let _ = self.asking(settled).await;
+        after
     }
 
     /// A step's record from what was recorded.
@@ -274,7 +285,15 @@ impl Stage {
             ended,
             response: summed.response,
             is_client_bound: summed.is_client_bound,
+            faults: summed.faults,
         })
+    }
+
+    /// Do several clients work on the server, of which this is one?
+    fn is_shared(&self) -> bool {
+        let bench = self.session.document.bench.as_ref();
+        let clients = bench.and_then(|bench| bench.client_number);
+        clients.is_some_and(|(_, count)| count > 1)
     }
 
     /// Counters of server and host, once a second until dropped.
@@ -340,46 +359,21 @@ impl Stage {
                 stop.store(true, Ordering::Relaxed);
                 Ok(work.await?)
             }
+            () = self.abandonment.decided() => {
+                stop.store(true, Ordering::Relaxed);
+                Ok(work.await?)
+            }
             worked = &mut work => Ok(worked?),
         }
     }
 
-    /// Work that a signal may drop: questions to a server, which may hang.
+    /// Work that a signal may drop, or whoever abandons the run: questions to a server, which may hang.
     pub async fn asking<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        self.interruption.or(work).await
+        self.interruption.or(self.abandonment.or(work)).await
     }
 
     /// Says something that the run could not do.
     pub fn limit(&mut self, limitation: Limitation) {
         self.session.limit(limitation);
     }
-}
-
-fn bar(progress: Progress, plans: &[AtOnce]) -> Step {
-    let names: Vec<&str> = plans.iter().map(|a| a.plan.name.as_str()).collect();
-    let total: Option<u64> = plans
-        .iter()
-        .map(|a| a.plan.expected.or(a.plan.job.transactions))
-        .sum();
-    match total {
-        Some(total) => progress.counted(names.join(", "), total),
-        None => progress.step(names.join(", ")),
-    }
-}
-
-/// The second's rate and p99 beside the step's name.
-fn show(bar: &Step, second: &Second, done: &mut u64) {
-    let this_second: u64 = second.operations.iter().map(|o| o.done).sum();
-    *done += this_second;
-    bar.at(*done);
-    let per_s = u128::from(this_second) * 1_000_000_000 / u128::from(second.duration_ns.max(1));
-    let latencies = second.operations.iter().map(|o| {
-        let histogram = o.response.as_ref().unwrap_or(&o.service);
-        LatencySummary::of(histogram).p99_ns
-    });
-    bar.note(format!(
-        "{}/s, p99 {}",
-        format_count(u64::try_from(per_s).unwrap_or(u64::MAX)),
-        format_ns(latencies.max().unwrap_or(0))
-    ));
 }

@@ -10,16 +10,15 @@ use seekscope_run::{
     latency_histogram, parse_tag, service_tag_of_response,
 };
 use seekscope_server::{CpuTimes, ProcFs, ServerUse};
-use seekscope_workload::without_checkpoint;
+use seekscope_workload::NoCheckpoint;
 
 use super::client_choice::Chosen;
 use super::figures;
 use super::stage::StepPlan;
 use super::step_recorder::StepRecorder;
 use super::target::Target;
-use super::validity::{self, Judged};
+use super::validity::{self, Fault, Judged};
 use crate::args::WarmUpName;
-use crate::exit::message_of;
 
 /// What can be seen of the server from outside before a step, or after it. A checkpoint stands at either end:
 /// what the server still has to write for a step is the step's, and no other's.
@@ -27,6 +26,8 @@ use crate::exit::message_of;
 pub struct Around {
     /// Where the step begins or ends.
     used: Option<ServerUse>,
+    /// The server is on another host, so nothing that this one does is its work.
+    is_elsewhere: bool,
     host: CpuTimes,
     /// Where the checkpoint has ended; `None` if there was none.
     settled: Option<ServerUse>,
@@ -36,32 +37,46 @@ pub struct Around {
 }
 
 impl Around {
-    /// To be taken last before a step.
-    pub async fn before(target: &Target, plan: &StepPlan) -> Self {
-        let mut around = Self::default();
-        around.settle(target, plan).await;
-        around.used = target.server_use();
-        around.host = CpuTimes::read(&ProcFs::host());
-        around
+    /// To be taken last before a step. `is_shared`: as [`Self::settle`].
+    pub async fn before(target: &Target, plan: &StepPlan, is_shared: bool) -> Self {
+        let mut settled = Self::default();
+        settled.settle(target, plan, is_shared).await;
+        let Self {
+            used,
+            is_elsewhere,
+            host,
+            ..
+        } = Self::ended(target);
+        Self {
+            used,
+            is_elsewhere,
+            host,
+            ..settled
+        }
     }
 
     /// To be taken first after a step; the checkpoint is still to come.
     pub fn ended(target: &Target) -> Self {
         Self {
             used: target.server_use(),
+            is_elsewhere: target.is_elsewhere,
             host: CpuTimes::read(&ProcFs::host()),
             ..Self::default()
         }
     }
 
-    /// Has the server write a checkpoint.
-    pub async fn settle(&mut self, target: &Target, plan: &StepPlan) {
-        match target.checkpoint().await {
+    /// Has the server write a checkpoint. `is_shared`: with other clients, in whose measurement it would be.
+    pub async fn settle(&mut self, target: &Target, plan: &StepPlan, is_shared: bool) {
+        let settled = match is_shared {
+            true => Err(NoCheckpoint::Shared),
+            false => target.checkpoint().await,
+        };
+        match settled {
             Ok(()) => {
                 self.settled = target.server_use();
                 self.storage = target.storage(&plan.database, &plan.collections).await;
             }
-            Err(error) => self.limitation = Some(without_checkpoint(&message_of(&error))),
+            Err(error) => self.limitation = Some(error.limitation()),
         }
     }
 }
@@ -72,6 +87,7 @@ pub struct SummedUp {
     pub response: Histogram<u64>,
     /// The client, not the server, limited it.
     pub is_client_bound: bool,
+    pub faults: Vec<Fault>,
     pub limitations: Vec<Limitation>,
 }
 
@@ -91,6 +107,7 @@ pub fn summed_up(
         _ => plan.warm_up,
     };
     let measured = figures::measured(&recorder.seconds, warm_up, is_open);
+    let uncut = measured.has_outage.then(|| uncut(&plan.name));
     let counted = recorder.seconds.get(measured.first..).unwrap_or_default();
     let histograms = figures::histograms(
         directory,
@@ -116,8 +133,8 @@ pub fn summed_up(
         lag: &lag,
         response_p99_ns: figures::p99_of_all(&operations),
     };
-    let invalid = validity::faults(&judged);
-    let limitations: Vec<Limitation> = client_bound(plan, chosen, recorder).into_iter().collect();
+    let faults = validity::faults(&judged);
+    let client_bound = client_bound(plan, chosen, recorder);
     let step = BenchStep {
         name: plan.name.clone(),
         kind: plan.kind.into(),
@@ -131,7 +148,7 @@ pub fn summed_up(
         ended_ns: ended.ended_ns,
         warm_up_ended_ns: measured.warm_up_ended_ns,
         steady: measured.steady,
-        invalid,
+        invalid: faults.iter().map(Fault::to_string).collect(),
         requests: figures::requests(kinds, &recorder.seconds),
         transactions: ended.transactions,
         offered_per_s: is_open.then(|| validity::offered_and_begun(&plan.job, ended).0),
@@ -148,8 +165,9 @@ pub fn summed_up(
     Ok(SummedUp {
         step,
         response,
-        is_client_bound: !limitations.is_empty(),
-        limitations,
+        is_client_bound: client_bound.is_some(),
+        faults,
+        limitations: client_bound.into_iter().chain(uncut).collect(),
     })
 }
 
@@ -189,6 +207,16 @@ fn failures(plan: &StepPlan, ended: &Ended) -> Vec<(String, String, u64, String)
     ended.failures.iter().map(of).collect()
 }
 
+fn uncut(step: &str) -> Limitation {
+    Limitation {
+        what: format!("no warm-up was left out of \"{step}\""),
+        why: "operations failed, or none was done, for several seconds on end, so the beginning, which differs \
+              from the rest, may be its good part"
+            .into(),
+        remedy: "--warm-up with a time leaves that time out in any case".into(),
+    }
+}
+
 fn client_bound(plan: &StepPlan, chosen: &Chosen, recorder: &StepRecorder) -> Option<Limitation> {
     let share = validity::client_bottleneck(&plan.job, &recorder.seconds)?;
     Some(Limitation {
@@ -212,13 +240,14 @@ pub fn add_around(step: &mut BenchStep, before: &Around, after: &Around) {
         let (after, before) = (moment(after)?, moment(before)?);
         after.since(before)
     };
-    if let Some(used) = between(|around| around.used.as_ref()) {
-        step.server_cpu_ns = Some(used.cpu_ns);
-        step.server_read_bytes = used.read_bytes;
-        let ours_ns = used.cpu_ns.saturating_add(step.client_cpu_ns);
-        let taken_ns = after.host.taken_since(&before.host);
-        step.others_cpu_ns = taken_ns.map(|ns| ns.saturating_sub(ours_ns));
-    }
+    let used = between(|around| around.used.as_ref());
+    step.server_cpu_ns = used.map(|used| used.cpu_ns);
+    step.server_read_bytes = used.and_then(|used| used.read_bytes);
+    let server_ns = step.server_cpu_ns.or(after.is_elsewhere.then_some(0));
+    let taken_ns = after.host.taken_since(&before.host);
+    step.others_cpu_ns = taken_ns.zip(server_ns).map(|(taken_ns, server_ns)| {
+        taken_ns.saturating_sub(server_ns.saturating_add(step.client_cpu_ns))
+    });
     let settled = between(|around| around.settled.as_ref());
     step.server_write_bytes = settled.and_then(|used| used.write_bytes);
 }
@@ -229,4 +258,35 @@ fn peak_rss_bytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A step in which this host's processors were busy for five seconds, one of them for the client.
+    fn others_cpu_ns(is_elsewhere: bool) -> Option<u64> {
+        let at = |busy_s: u64| Around {
+            is_elsewhere,
+            host: CpuTimes {
+                busy_ns: Some(busy_s * 1_000_000_000),
+                stolen_ns: None,
+            },
+            ..Around::default()
+        };
+        let mut step = BenchStep {
+            client_cpu_ns: 1_000_000_000,
+            ..BenchStep::default()
+        };
+        add_around(&mut step, &at(10), &at(15));
+        assert_eq!(step.server_cpu_ns, None);
+        step.others_cpu_ns
+    }
+
+    #[test]
+    fn what_others_used_is_known_without_a_server_on_this_host() {
+        assert_eq!(others_cpu_ns(true), Some(4_000_000_000));
+        // One that cannot be seen would be among the others.
+        assert_eq!(others_cpu_ns(false), None);
+    }
 }

@@ -4,6 +4,7 @@
 use seekscope_report::bench::comparison::BenchComparison;
 use seekscope_run::{
     BenchMeasurement, BenchStep, LatencySummary, OperationResult, RunDocument, StorageFacts,
+    Verification,
 };
 use serde_json::{Value, json};
 
@@ -131,7 +132,7 @@ fn step(step: &BenchStep) -> Value {
         "storage_before": step.storage_before,
         "storage_after": step.storage_after,
         "verification": step.verification,
-        "verified": step.verification.as_ref().map(|v| v.holds()),
+        "verified": step.verification.as_ref().and_then(Verification::verdict),
     })
 }
 

@@ -159,7 +159,9 @@ impl<'a> Sysbench<'a> {
         }
         if self.args.target.drop {
             for target in &targets {
-                data::drop_data(target, &self.args.target.database, WORKLOAD).await?;
+                let database = &self.args.target.database;
+                let dropping = data::drop_data(target, database, WORKLOAD);
+                stage.asking(dropping).await?;
             }
         }
         variants::close(stage, targets, self.args.target.keep).await

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use mongodb::bson::doc;
 use seekscope_cassandra::CqlTarget;
 use seekscope_run::{CacheState, DeviceFacts, Limitation, StorageFacts, TargetFacts};
@@ -13,10 +13,11 @@ use seekscope_server::tcp_listener::local_address;
 use seekscope_server::{
     NoServerKind, ProcFs, Server, ServerError, ServerUse, directory_bytes, storage_facts,
 };
-use seekscope_workload::{DEFAULT_DATABASE, checkpoint};
+use seekscope_workload::{DEFAULT_DATABASE, NoCheckpoint, checkpoint};
 use tokio::time::timeout;
 
 use super::private_server::PrivateServer;
+use super::whereabouts;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -44,6 +45,8 @@ pub struct Target {
     pub uri: String,
     peer: Peer,
     pub facts: TargetFacts,
+    /// It is on another host than this process; `false` also where nobody can tell.
+    pub is_elsewhere: bool,
     /// What it would not say about itself.
     pub missing: Vec<Limitation>,
     /// Who does the work, where it is a router.
@@ -95,11 +98,12 @@ impl Target {
         };
         if let Some(routed) = &routed {
             facts.shards.clone_from(&routed.shards);
-            missing.push(shards_do_the_work(&facts));
+            missing.push(shards_do_the_work(&facts, !routed.primaries.is_empty()));
             missing.extend(routed.missing.clone());
         }
         Ok(Self {
             variant: variant.into(),
+            is_elsewhere: whereabouts::is_elsewhere(&server, routed.as_ref()).await,
             uri,
             peer: Peer::MongoDb(server),
             facts,
@@ -183,43 +187,40 @@ impl Target {
         Some(facts)
     }
 
-    /// Has it bring everything to its files, and waits for that. Cassandra is not asked: it has no such
-    /// request.
-    pub async fn checkpoint(&self) -> Result<()> {
+    /// Has it bring everything to its files, and waits for that.
+    pub async fn checkpoint(&self) -> Result<(), NoCheckpoint> {
         let Peer::MongoDb(server) = &self.peer else {
-            return Ok(());
+            return Err(NoCheckpoint::NotOffered);
         };
         // A server that hangs would not be waited for in vain for long.
-        self.ping().await?;
-        let asked = checkpoint(server);
-        let late = || {
-            let limit_s = CHECKPOINT_LIMIT.as_secs();
-            anyhow!("its checkpoint took longer than {limit_s} s")
-        };
-        Ok(timeout(CHECKPOINT_LIMIT, asked)
-            .await
-            .map_err(|_| late())??)
+        self.ping_mongodb(server).await?;
+        let asked = timeout(CHECKPOINT_LIMIT, checkpoint(server)).await;
+        Ok(asked.map_err(|_| NoCheckpoint::TooLong(CHECKPOINT_LIMIT))??)
     }
 
     /// Does it still answer?
     pub async fn ping(&self) -> Result<()> {
-        let asked = async {
-            match &self.peer {
-                Peer::MongoDb(server) => {
-                    server.command("admin", doc! { "ping": 1 }).await?;
-                }
-                Peer::Cassandra(target) => {
-                    target.release().await?;
-                }
+        match &self.peer {
+            Peer::MongoDb(server) => Ok(self.ping_mongodb(server).await?),
+            Peer::Cassandra(target) => {
+                let asked = timeout(ANSWER_LIMIT, target.release()).await;
+                asked.map_err(|_| self.silent())??;
+                Ok(())
             }
-            anyhow::Ok(())
-        };
-        let late = || ServerError::Unreachable {
+        }
+    }
+
+    async fn ping_mongodb(&self, server: &Server) -> Result<(), ServerError> {
+        let asked = timeout(ANSWER_LIMIT, server.command("admin", doc! { "ping": 1 })).await;
+        asked.map_err(|_| self.silent())?.map(drop)
+    }
+
+    fn silent(&self) -> ServerError {
+        ServerError::Unreachable {
             uri: self.facts.uri.clone(),
             why: format!("no answer within {ANSWER_LIMIT:?}"),
             remedy: NoServerKind::Silent.remedy(),
-        };
-        timeout(ANSWER_LIMIT, asked).await.map_err(|_| late())?
+        }
     }
 
     /// The disk under its data, where that is on this host.
@@ -337,6 +338,8 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
     };
     Ok(Target {
         variant: variant.into(),
+        // Of its other nodes nothing is known.
+        is_elsewhere: false,
         uri,
         peer: Peer::Cassandra(target),
         facts,
@@ -346,7 +349,7 @@ async fn cassandra(uri: String, variant: &str, pid: Option<u32>) -> Result<Targe
     })
 }
 
-fn shards_do_the_work(router: &TargetFacts) -> Limitation {
+fn shards_do_the_work(router: &TargetFacts, is_counted: bool) -> Limitation {
     let shards = match router.shards.as_slice() {
         [] => "which the login may not list".into(),
         shards => shards.join(", "),
@@ -357,9 +360,12 @@ fn shards_do_the_work(router: &TargetFacts) -> Limitation {
             "{} is a router (mongos), which keeps no data; its shards do the work: {shards}",
             router.uri
         ),
-        remedy: "server.parquet has the counters of each shard's primary, second by second; for CPU and \
-                 disk, run `seekscope top` on the shards' hosts meanwhile"
-            .into(),
+        remedy: match is_counted {
+            true => "server.parquet has the counters of the shards' primaries that let them be read, second by \
+                     second; for CPU and disk, run `seekscope top` on the shards' hosts meanwhile",
+            false => "run `seekscope top` on the shards' hosts meanwhile",
+        }
+        .into(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! May the figures of a step be believed? In an open loop the client must have kept to its schedule,
 //! or latency and throughput describe the client.
 
+use std::fmt;
+
 use seekscope_client::{EndReason, Ended, Job, ScheduleKind};
 use seekscope_run::LatencySummary;
 use seekscope_run::units::format_ns;
@@ -9,12 +11,10 @@ use super::step_recorder::SecondTotals;
 
 /// Of the operations that were due, so many must have been started.
 pub const ACHIEVED_SHARE_MIN: f64 = 0.99;
-/// The generator may be so late for one operation in a hundred, or by this share of the response time,
-/// which counts it: more, and the figure describes the client.
-const LAG_NS_MAX: u64 = 10_000_000;
+/// A generator that is late by more than this share of the response time, which counts it, for one operation
+/// in a hundred is what was measured. So little of it disturbs nobody all the same.
 const LAG_SHARE_MAX: f64 = 0.5;
-/// How the fault of a late generator begins.
-pub const CLIENT_LATE: &str = "the client was late by";
+const LAG_NS_MAX: u64 = 10_000_000;
 /// A client that uses more of its threads' time had nothing left.
 const CPU_SHARE_MAX: f64 = 0.9;
 
@@ -29,14 +29,35 @@ pub struct Judged<'a> {
     pub response_p99_ns: u64,
 }
 
+/// Why a step must not be believed, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// What was due was not begun, be it for the server's sake or the client's.
+    Behind(String),
+    /// The client itself was late.
+    ClientLate(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Behind(why) | Self::ClientLate(why) => f.write_str(why),
+        }
+    }
+}
+
 /// Why the step must not be believed; empty if it may.
-pub fn faults(judged: &Judged<'_>) -> Vec<String> {
+pub fn faults(judged: &Judged<'_>) -> Vec<Fault> {
     let is_closed = matches!(judged.job.schedule, ScheduleKind::Closed);
     // Of work that was broken off it is not known what would have become of its backlog.
     if is_closed || judged.ended.reason == EndReason::Stopped {
         return Vec::new();
     }
-    let found = [behind(judged), growing_backlog(judged), lag(judged)];
+    let found = [
+        behind(judged).map(Fault::Behind),
+        growing_backlog(judged).map(Fault::Behind),
+        lag(judged).map(Fault::ClientLate),
+    ];
     found.into_iter().flatten().collect()
 }
 
@@ -150,14 +171,32 @@ fn slope(values: &[f64]) -> f64 {
 }
 
 fn lag(judged: &Judged<'_>) -> Option<String> {
-    let share_ns = judged.response_p99_ns as f64 * LAG_SHARE_MAX;
-    let is_late = judged.lag.p99_ns > LAG_NS_MAX && judged.lag.p99_ns as f64 > share_ns;
+    let late = late(judged.lag, judged.response_p99_ns)?;
+    (judged.lag.p99_ns > LAG_NS_MAX)
+        .then(|| format!("{late} although it had a free connection: its host is too busy"))
+}
+
+/// How late the client itself was, if that is much of what was measured.
+fn late(lag: &LatencySummary, response_p99_ns: u64) -> Option<String> {
+    let is_late = lag.p99_ns as f64 > response_p99_ns as f64 * LAG_SHARE_MAX;
     is_late.then(|| {
         format!(
-            "{CLIENT_LATE} {} (p99) although it had a free connection: its host is too busy",
-            format_ns(judged.lag.p99_ns)
+            "the client itself was late by {} (p99)",
+            format_ns(lag.p99_ns)
         )
     })
+}
+
+/// Why a response time that is too long may be the client's doing, however little it was late.
+pub fn late_client(
+    lag: &LatencySummary,
+    response_p99_ns: u64,
+    is_client_bound: bool,
+) -> Option<String> {
+    match is_client_bound {
+        true => Some("the client had no CPU time left".into()),
+        false => late(lag, response_p99_ns),
+    }
 }
 
 /// The share of its threads' time that the client used, if it had nothing left: then the client, not
@@ -204,7 +243,7 @@ mod tests {
         }
     }
 
-    fn judge(job: &Job, ended: &Ended, backlogs: &[u64], lag_p99_ns: u64) -> Vec<String> {
+    fn judge(job: &Job, ended: &Ended, backlogs: &[u64], lag_p99_ns: u64) -> Vec<Fault> {
         let second = |backlog: &u64| SecondTotals {
             t_ns: 0,
             duration_ns: 1_000_000_000,
@@ -234,10 +273,12 @@ mod tests {
         let kept = judge(&open, &ended(10, 9990, 10, EndReason::Time), &[], 0);
         assert!(kept.is_empty(), "{kept:?}");
         let behind = judge(&open, &ended(10, 9000, 1000, EndReason::Time), &[], 0);
-        assert!(behind[0].starts_with("90.0 % of the target"), "{behind:?}");
+        let said = behind[0].to_string();
+        assert!(said.starts_with("90.0 % of the target"), "{said}");
         // A counted number that took twice its time leaves no backlog.
         let late = judge(&open, &ended(20, 10_000, 0, EndReason::Done), &[], 0);
-        assert!(late[0].contains("1000/s were due, 500/s"), "{late:?}");
+        let said = late[0].to_string();
+        assert!(said.contains("1000/s were due, 500/s"), "{said}");
         assert!(judge(&open, &ended(10, 10_000, 0, EndReason::Done), &[], 0).is_empty());
         let broken_off = judge(&open, &ended(10, 10, 5000, EndReason::Stopped), &[], 0);
         assert!(broken_off.is_empty());
@@ -255,8 +296,28 @@ mod tests {
         let stall = [0, 0, 0, 0, 900, 1900, 2900, 3900, 2000, 100, 0, 0];
         assert!(judge(&open, &done, &stall, 0).is_empty());
         let growing = [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200, 220];
-        assert!(judge(&open, &done, &growing, 0)[0].contains("grew by 20"));
-        assert!(judge(&open, &done, &[], 11_000_000)[0].starts_with(CLIENT_LATE));
+        let grew = judge(&open, &done, &growing, 0)[0].to_string();
+        assert!(grew.contains("grew by 20"), "{grew}");
+    }
+
+    #[test]
+    fn a_late_client_is_no_fault_of_the_server() {
+        let open = job(ScheduleKind::Constant { per_s: 1000.0 });
+        let done = ended(10, 10_000, 0, EndReason::Time);
+        let faults = judge(&open, &done, &[], 11_000_000);
+        assert!(
+            matches!(faults.as_slice(), [Fault::ClientLate(_)]),
+            "{faults:?}"
+        );
+        // So little does not make figures invalid; a limit of 10 ms may have been missed for its sake.
+        assert!(judge(&open, &done, &[], 6_000_000).is_empty());
+        let lag = |p99_ns| LatencySummary {
+            p99_ns,
+            ..LatencySummary::default()
+        };
+        assert!(late_client(&lag(6_000_000), 10_000_000, false).is_some());
+        assert!(late_client(&lag(4_000_000), 10_000_000, false).is_none());
+        assert!(late_client(&lag(0), 10_000_000, true).is_some());
     }
 
     #[test]

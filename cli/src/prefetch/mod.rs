@@ -96,12 +96,18 @@ impl Work {
         for limitation in &prefetch.limitations {
             self.session.limit(limitation.clone());
         }
-        self.progress.say(text::announcement(&prefetch.record));
+        let meanwhile = text::Meanwhile {
+            tries_disk: prefetch.tries_disk_meanwhile(),
+            attaches_tracer: prefetch.is_attaching(),
+        };
+        self.progress
+            .say(text::announcement(&prefetch.record, meanwhile));
         self.session.document.prefetch = Some(prefetch.record.clone());
         self.session.save()?;
         let step = self.progress.step("reading ahead");
         let command = RefCell::new(self.command.as_mut());
         let mut refused = None;
+        let (progress, mut attaches) = (self.progress, meanwhile.attaches_tracer);
         let mut begin = || {
             let begun = command.borrow().as_ref().map(|c| c.go_on());
             refused = begun.and_then(Result::err);
@@ -116,7 +122,13 @@ impl Work {
             },
             idle: self.args.command.is_none().then_some(self.args.pace.idle),
             duration: self.args.pace.duration,
-            progress: &mut |status| show(&step, status),
+            progress: &mut |status| {
+                if attaches && !status.is_attaching {
+                    attaches = false;
+                    progress.say(text::followed(status.pace));
+                }
+                show(&step, status);
+            },
             stop,
         })?;
         drop(step);

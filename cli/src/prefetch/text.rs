@@ -3,8 +3,17 @@
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{Limitation, PrefetchGain, PrefetchPace, PrefetchRecord};
 
+/// What of it is not known yet when it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Meanwhile {
+    /// The disk is tried.
+    pub tries_disk: bool,
+    /// The tracer is attached, if it may be.
+    pub attaches_tracer: bool,
+}
+
 /// What will be done, before it is done.
-pub fn announcement(record: &PrefetchRecord) -> String {
+pub fn announcement(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
     let mut text = format!(
         "Reading ahead of scans of {} ({}): {} leaf pages, {}. Nothing is written.\n",
         record.named,
@@ -15,27 +24,52 @@ pub fn announcement(record: &PrefetchRecord) -> String {
     for why in &record.cannot_help {
         text.push_str(&format!("  It cannot help: {why}.\n"));
     }
-    text.push_str(&format!(
-        "  the disk: {} per request, {}/s, {}; {} reads at a time\n  the scan is followed {}",
-        format_ns(whole(record.request_ns)),
-        format_bytes(whole(record.bytes_per_s)),
-        if record.disk_measured {
-            "measured"
-        } else {
-            "typical"
-        },
-        record.depth,
-        followed(record.pace)
-    ));
+    text.push_str(&format!("  the disk: {}\n", disk(record, meanwhile)));
+    text.push_str(&match meanwhile.attaches_tracer {
+        true => "  the tracer is being attached, to follow the scan by the server's reads".into(),
+        false => format!("  {}", followed(record.pace)),
+    });
     text
 }
 
-fn followed(pace: PrefetchPace) -> &'static str {
-    match pace {
+fn disk(record: &PrefetchRecord, meanwhile: Meanwhile) -> String {
+    let source = if record.disk_measured {
+        "measured"
+    } else {
+        "typical"
+    };
+    let depth = record.depth;
+    let depth = format!(
+        "{depth} {} at a time",
+        if depth == 1 { "read" } else { "reads" }
+    );
+    match (record.request_ns, record.bytes_per_s) {
+        _ if meanwhile.tries_disk => "tried while the scan begins".into(),
+        (None, None) => "not tried".into(),
+        (Some(request_ns), None) => format!(
+            "{} per request, {source}, how much it reads in a second is not known; {depth}",
+            format_ns(whole(request_ns))
+        ),
+        (None, Some(bytes_per_s)) => format!(
+            "{}/s, {source}, what a request takes is not known; {depth}",
+            format_bytes(whole(bytes_per_s))
+        ),
+        (Some(request_ns), Some(bytes_per_s)) => format!(
+            "{} per request, {}/s, {source}; {depth}",
+            format_ns(whole(request_ns)),
+            format_bytes(whole(bytes_per_s))
+        ),
+    }
+}
+
+/// How the scan is followed from now on.
+pub fn followed(pace: PrefetchPace) -> String {
+    let how = match pace {
         PrefetchPace::Traced => "by the server's reads of the file",
         PrefetchPace::Counted => "by how much the server has read, of all files together",
         PrefetchPace::Own => "not at all; leaves are read at a pace of our own",
-    }
+    };
+    format!("the scan is followed {how}")
 }
 
 /// What came of it.
@@ -89,7 +123,10 @@ pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
         ));
     }
     lines.push(record.gain.as_ref().map_or_else(
-        || "Gain: not measured; the scan was too short for a pause, or not followed".into(),
+        || {
+            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back"
+                .into()
+        },
         gain,
     ));
     for limitation in limitations {
@@ -127,4 +164,37 @@ fn gain(gain: &PrefetchGain) -> String {
 )]
 fn whole(value: f64) -> u64 {
     value as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: Meanwhile = Meanwhile {
+        tries_disk: false,
+        attaches_tracer: false,
+    };
+
+    #[test]
+    fn what_is_not_known_is_not_said_to_be() {
+        let guessed = PrefetchRecord {
+            disk_measured: true,
+            request_ns: Some(7e6),
+            depth: 4,
+            ..PrefetchRecord::default()
+        };
+        let text = announcement(&guessed, KNOWN);
+        assert!(text.contains("in a second is not known; 4 reads"), "{text}");
+        let text = announcement(&PrefetchRecord::default(), KNOWN);
+        assert!(text.contains("the disk: not tried\n"), "{text}");
+        assert!(text.contains("the scan is followed not at all"), "{text}");
+        let meanwhile = Meanwhile {
+            tries_disk: true,
+            attaches_tracer: true,
+        };
+        let text = announcement(&guessed, meanwhile);
+        assert!(text.contains("the disk: tried while"), "{text}");
+        assert!(text.contains("is being attached"), "{text}");
+        assert!(!text.contains("the scan is followed"), "{text}");
+    }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::{Context, Result, bail};
 use seekscope_reorder::{GuardLimits, ReorderError, Request, apply};
 use seekscope_report::reorder::sentences;
+use seekscope_run::units::format_count;
 use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
 use seekscope_server::{Namespace, Server};
 
@@ -76,6 +77,7 @@ impl Reorder {
             max_rate_bytes_per_s: self.args.max_rate,
             writers: writers::control(&plan.blocking, &self.args.writers)?,
             guard: (!self.args.no_guard).then_some(guard),
+            force: self.args.force,
             judge: self.judge(place, namespace),
             spool,
         })
@@ -119,15 +121,10 @@ impl Reorder {
         let record = measurement(&mut session.document);
         record.by.clone_from(&done.by);
         record.elapsed_s = Some(started.elapsed().as_secs_f64());
-        let refused = done.checkpoint_refused.clone();
+        let lacking = checkpoints_lacking(&done);
         record.done = Some(done);
-        if let Some(why) = refused {
-            session.limit(Limitation {
-                what: "the copy was written without checkpoints, which keep its leaves in order"
-                    .into(),
-                why,
-                remedy: "let the login run fsync (built-in role hostManager)".into(),
-            });
+        for limitation in lacking {
+            session.limit(limitation);
         }
         session.save()?;
         let forced = {
@@ -158,6 +155,38 @@ impl Reorder {
     }
 }
 
+/// What the copy's order has lost by checkpoints that were not taken.
+fn checkpoints_lacking(done: &Reordered) -> Vec<Limitation> {
+    let mut lacking = Vec::new();
+    if let Some(why) = &done.checkpoint_refused {
+        let from = match done.checkpoints {
+            0 => "the copy was written without checkpoints, which keep its leaves in order".into(),
+            taken => format!(
+                "after {} the copy was written without further checkpoints, which keep its leaves in order",
+                format_count(taken)
+            ),
+        };
+        lacking.push(Limitation {
+            what: from,
+            why: why.clone(),
+            remedy: "let the login run fsync (built-in role hostManager)".into(),
+        });
+    }
+    if let Some(why) = &done.checkpoint_failure {
+        let asked = done.checkpoints + done.checkpoints_failed;
+        lacking.push(Limitation {
+            what: format!(
+                "the server did not take {} of {} checkpoints, which keep the copy's leaves in order",
+                format_count(done.checkpoints_failed),
+                format_count(asked)
+            ),
+            why: why.clone(),
+            remedy: "see in the server's log what fsync failed of".into(),
+        });
+    }
+    lacking
+}
+
 /// A private folder in the run for the keys of documents that change meanwhile; gone at the end.
 pub fn spool(session: &Session) -> Result<tempfile::TempDir> {
     let folder = session.directory.path();
@@ -185,4 +214,33 @@ pub async fn checkpoint(server: &Server, data: Option<&Path>) -> Result<()> {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     bail!("fsync did not lead to a checkpoint within {CHECKPOINT_LIMIT:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_that_were_not_taken_are_told_with_their_reason() {
+        let mut done = Reordered {
+            checkpoints: 41,
+            ..Reordered::default()
+        };
+        assert_eq!(checkpoints_lacking(&done), []);
+        (done.checkpoints_failed, done.checkpoint_failure) = (1, Some("a backup began".into()));
+        let [lacking] = &checkpoints_lacking(&done)[..] else {
+            panic!()
+        };
+        assert!(lacking.what.contains("1 of 42 checkpoints"), "{lacking:?}");
+        assert!(!lacking.remedy.contains("hostManager"), "{lacking:?}");
+        let refused = Reordered {
+            checkpoint_refused: Some("the user may not run fsync".into()),
+            ..Reordered::default()
+        };
+        let [lacking] = &checkpoints_lacking(&refused)[..] else {
+            panic!()
+        };
+        assert!(lacking.what.contains("without checkpoints"), "{lacking:?}");
+        assert!(lacking.remedy.contains("hostManager"), "{lacking:?}");
+    }
 }

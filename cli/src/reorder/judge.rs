@@ -3,7 +3,7 @@
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use seekscope_reorder::{By, Judge};
+use seekscope_reorder::Judge;
 use seekscope_report::reorder::sentences;
 use seekscope_run::RunDocument;
 use seekscope_server::{Namespace, Server};
@@ -24,12 +24,10 @@ pub struct OrderJudge {
 }
 
 impl Reorder {
-    /// `None` where a copy is taken as it comes. By an index it serves whatever becomes of its leaves: the
-    /// documents stay neighbours.
+    /// `None` where the files do not tell how the copy lies. Whether it is judged at all is the library's to
+    /// say, which knows what was recorded of it.
     pub fn judge(&self, place: &Place, namespace: &Namespace) -> Option<Box<dyn Judge>> {
-        if self.args.force || self.by != By::Natural || place.path.is_none() {
-            return None;
-        }
+        place.path.as_ref()?;
         Some(Box::new(OrderJudge {
             server: self.server.clone(),
             namespace: namespace.clone(),
@@ -56,7 +54,11 @@ impl OrderJudge {
 
 impl Judge for OrderJudge {
     /// What cannot be told is no reason to give up a copy.
-    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>> {
+    fn judge<'a>(
+        &'a mut self,
+        copy: &'a Namespace,
+        changes: u64,
+    ) -> BoxFuture<'a, Result<(), String>> {
         async move {
             if checkpoint(&self.server, self.place.path.as_deref())
                 .await
@@ -68,7 +70,9 @@ impl Judge for OrderJudge {
             let before = self.sequential_share(&original).await;
             let after = self.sequential_share(copy).await;
             match before.zip(after) {
-                Some((before, after)) if after < before => Err(sentences::no_better(before, after)),
+                Some((before, after)) if after < before => {
+                    Err(sentences::no_better(before, after, changes))
+                }
                 _ => Ok(()),
             }
         }

@@ -1,11 +1,13 @@
 //! `seekscope reorder`: a collection rewritten in scan order, or in that of an index; the plan of it,
 //! the doing, and what is left after an interruption.
 //!
-//! `plan` predicts from the layout (`place`), the server's statistics and its writes; `apply` has the
-//! library do it and looks again, `judge` before it swaps; `recovery` resumes and rolls back; `results` shows what the records say.
+//! `plan` predicts from the layout (`place`), the server's statistics and its writes, how long it takes in
+//! `duration`; `apply` has the library do it and looks again, `judge` before it swaps; `recovery` resumes and
+//! rolls back; `results` shows what the records say.
 
 mod apply;
 mod clustering;
+mod duration;
 mod judge;
 mod place;
 mod plan;

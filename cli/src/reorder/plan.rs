@@ -16,7 +16,7 @@ use seekscope_run::{
 use seekscope_server::{Namespace, Server, first_batch, storage_facts};
 
 use super::place::Place;
-use super::{clustering, write_rate, writers};
+use super::{clustering, duration, write_rate, writers};
 use crate::args::ReorderArgs;
 use crate::exit::message_of;
 use crate::layout::CollectionLayout;
@@ -30,16 +30,6 @@ const CACHED_SHARE_MIN: f64 = 0.95;
 /// Contiguous share of a collection that one writer filled in order: 0.976 to 0.980 were measured on
 /// WiredTiger 2.9.3 and 11.3.
 const CONTIGUOUS_AFTER: f64 = 0.97;
-/// The copy goes through a client: documents read, sent back and inserted, bytes per second. Assumed, not
-/// measured on this server; the time that it leads to is a rough one.
-const COPY_BYTES_PER_S: f64 = 50e6;
-/// The check only reads. Assumed too.
-const CHECK_BYTES_PER_S: f64 = 150e6;
-/// Taking a key from a document, sorting and writing it: 120,000 documents of 2.7 KB took a warm mongod
-/// 0.6 s.
-const INDEX_S_PER_DOCUMENT: f64 = 5e-6;
-/// Changes of others that are brought over per second. Assumed, as the rates above.
-const CHANGES_PER_S: f64 = 5_000.0;
 /// Must stay free, as the reordering itself insists on: a server whose disk is full dies.
 const RESERVE_BYTES: u64 = 256 << 20;
 
@@ -93,10 +83,13 @@ impl Subject<'_> {
         };
         // Alone nobody may write meanwhile.
         let followed = plan.writes.clone().filter(|_| plan.blocking.replica_set);
-        plan.time = plan
-            .scan
-            .as_ref()
-            .map(|scan| self.time(&facts, plan.indexes, scan, followed.as_ref()));
+        plan.time = plan.scan.as_ref().map(|scan| {
+            let time = duration::alone(&facts, plan.indexes, scan, self.args.max_rate);
+            match plan.blocking.replica_set {
+                true => duration::with_catch_up(time, followed.as_ref(), plan.indexes),
+                false => time,
+            }
+        });
         if let (Some(lasts), Some(writes), Some(time), Some(file)) =
             (&mut plan.lasts, &followed, &plan.time, file)
         {
@@ -144,37 +137,6 @@ impl Subject<'_> {
         limit(document, limitation);
         None
     }
-
-    /// Each step reads; the slower of the disk and the way of the documents counts.
-    fn time(
-        &self,
-        facts: &StorageFacts,
-        indexes: u64,
-        scan: &ReorderScan,
-        writes: Option<&WriteRate>,
-    ) -> ReorderTime {
-        let (bytes, documents) = (facts.data_bytes as f64, facts.documents as f64);
-        let rate = self
-            .args
-            .max_rate
-            .map_or(COPY_BYTES_PER_S, |max| COPY_BYTES_PER_S.min(max as f64));
-        // Following an index through a file that is not in its order reads a leaf for each document.
-        let read_s = scan.now_s;
-        let mut time = ReorderTime {
-            copy_s: read_s.max(bytes / rate),
-            check_s: scan.ordered_s.max(bytes / CHECK_BYTES_PER_S),
-            // One scan serves all indexes but `_id`'s, which the copy fills.
-            indexes_s: match indexes.saturating_sub(1) {
-                0 => 0.0,
-                others => scan.ordered_s + others as f64 * documents * INDEX_S_PER_DOCUMENT,
-            },
-            catch_up_s: Some(0.0),
-        };
-        if let Some(writes) = writes {
-            time.catch_up_s = catch_up_s(writes.per_second(), time.total_s());
-        }
-        time
-    }
 }
 
 fn scan_of(file: &LayoutFile, own_name: &str) -> Option<ReorderScan> {
@@ -221,12 +183,6 @@ fn lasts(writes: &WriteRate, leaf_pages: u64) -> OrderLasts {
         share_at_swap: None,
         decay,
     }
-}
-
-/// Each round brings over what came during the one before. `None`: as much comes as is brought over.
-fn catch_up_s(writes_per_s: f64, first_s: f64) -> Option<f64> {
-    let ratio = writes_per_s / CHANGES_PER_S;
-    (ratio < 1.0).then(|| first_s * ratio / (1.0 - ratio))
 }
 
 /// What others change while the copy is made is half in documents that are yet to be copied; everything
@@ -327,16 +283,13 @@ mod tests {
             of_collection: true,
             ..WriteRate::default()
         };
-        let mut time = ReorderTime {
+        let time = ReorderTime {
             copy_s: 10.0,
             check_s: 3.0,
             indexes_s: 4.0,
-            catch_up_s: Some(0.0),
+            catch_up_s: Some(7.3),
+            catch_up_never_ends: false,
         };
-        time.catch_up_s = catch_up_s(writes.per_second(), time.total_s());
-        // 0.3 of 17 s, then 0.3 of that, and so on.
-        assert!((time.catch_up_s.unwrap() - 17.0 * 0.3 / 0.7).abs() < 1e-9);
-        assert_eq!(catch_up_s(5_000.0, 17.0), None);
         // Within 19.3 s 28,929 of 14,000 leaves: each is left in its place with a chance of 0.127.
         let share = share_at_swap(&writes, &time, 14_000);
         assert!((share - 0.0156).abs() < 0.001, "{share}");

@@ -55,6 +55,7 @@ fn plan(plan: &ReorderPlan) -> Value {
             "check": t.check_s,
             "indexes": t.indexes_s,
             "catch_up": t.catch_up_s,
+            "catch_up_never_ends": t.catch_up_never_ends,
             "total": t.total_s(),
         })),
         "blocking": plan.blocking,

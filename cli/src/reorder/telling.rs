@@ -56,22 +56,52 @@ impl Told for Telling {
     }
 
     fn caught_up(&self, round: CaughtUp) {
-        let left = match round.remaining_s() {
-            Some(seconds) => format!("about {} more", format_s(seconds)),
-            None => "which does not end while others write as fast".into(),
-        };
-        self.note(format_args!(
-            "round {}, {} changes in {}, {} came meanwhile, {left}",
-            round.round,
-            format_count(round.changes),
-            format_s(round.seconds),
-            format_count(round.came)
-        ));
+        self.note(round_text(&round));
     }
 
     fn paused(&self, reason: Option<PauseReason>) {
         if let Some(reason) = reason {
             self.note(format_args!("paused: {reason}"));
         }
+    }
+}
+
+/// A round, and what is left where that is more than a moment.
+fn round_text(round: &CaughtUp) -> String {
+    let left = match round.remaining_s() {
+        _ if round.is_last() => String::new(),
+        Some(seconds) => format!(", about {} more", format_s(seconds)),
+        None => ", which does not end while others write as fast".into(),
+    };
+    format!(
+        "round {}, {} changes in {}, {} came meanwhile{left}",
+        round.round,
+        format_count(round.changes),
+        format_s(round.seconds),
+        format_count(round.came)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quiet_round_is_not_said_to_have_no_end() {
+        let text = |changes, came, seconds| {
+            round_text(&CaughtUp {
+                round: 1,
+                changes,
+                came,
+                seconds,
+            })
+        };
+        assert!(
+            text(0, 1, 0.3).ends_with("1 came meanwhile"),
+            "{}",
+            text(0, 1, 0.3)
+        );
+        assert!(text(9_000, 3_000, 3.0).ends_with("more"));
+        assert!(text(9_000, 9_900, 3.0).ends_with("as fast"));
     }
 }

@@ -1,6 +1,9 @@
 //! What a session is asked to measure, checked before anything is started.
 
+use std::time::Duration;
+
 use anyhow::Result;
+use seekscope_settings::Runs;
 use seekscope_tune::optimiser::Goal;
 
 use super::measurement::Load;
@@ -8,6 +11,9 @@ use super::metric::{Constraint, Metric};
 use crate::args::TuneMeasuredArgs;
 use crate::bench::Repeatable;
 use crate::exit::Usage;
+
+/// A run of a workload, unless something else is asked for.
+const TRIAL_FOR: Duration = Duration::from_secs(20);
 
 /// What is measured, checked.
 pub struct Asked {
@@ -38,6 +44,25 @@ impl Asked {
     }
 }
 
+impl Load {
+    /// How long a run takes, and what makes it longer or says so.
+    pub fn runs(&self) -> Runs<'static> {
+        match self {
+            Self::Command { takes, .. } => Runs {
+                length: *takes,
+                remedy: "--trial-for says how long a run of --command takes",
+            },
+            Self::Workload(workload) => Runs {
+                length: workload.duration(),
+                remedy: match workload.as_ref() {
+                    Repeatable::Own(_) => "longer phases of the workload let it in",
+                    _ => "a longer --trial-for lets it in",
+                },
+            },
+        }
+    }
+}
+
 fn load(args: &TuneMeasuredArgs) -> Result<Load> {
     match (&args.workload, &args.command) {
         (Some(name), None) => {
@@ -46,12 +71,14 @@ fn load(args: &TuneMeasuredArgs) -> Result<Load> {
                 .split_whitespace()
                 .map(String::from)
                 .collect();
-            let workload = Repeatable::parse(name, &options, &args.database, args.trial_for)?;
+            let duration = args.trial_for.unwrap_or(TRIAL_FOR);
+            let workload = Repeatable::parse(name, &options, &args.database, duration)?;
             Ok(Load::Workload(Box::new(workload)))
         }
         (None, Some(command)) => Ok(Load::Command {
             command: command.clone(),
             limit: args.command_limit,
+            takes: args.trial_for,
         }),
         _ => Err(Usage("say what is to be measured: --workload or --command".into()).into()),
     }

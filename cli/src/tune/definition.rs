@@ -42,6 +42,9 @@ pub struct Definition {
     pub knobs: String,
     /// Knobs of the catalogue that are not tuned, and why.
     pub left_out: Vec<(String, String)>,
+    /// What people should know of the knobs that are tuned.
+    #[serde(default)]
+    pub cautions: Vec<(String, String)>,
     /// Texts of WiredTiger's that the server was started with, by their path in its configuration file.
     pub configured: BTreeMap<String, String>,
     pub plan: Plan,
@@ -66,6 +69,7 @@ impl Definition {
             restart_command: None,
             knobs: String::new(),
             left_out: Vec::new(),
+            cautions: Vec::new(),
             configured: BTreeMap::new(),
             plan,
             secret: Vec::new(),

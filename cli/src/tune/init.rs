@@ -59,6 +59,9 @@ async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> 
     for (name, said) in &found.memory_risks {
         text.push_str(&format!("# memory of {name}: {}\n", visible(said)));
     }
+    for (name, said) in &found.cpu_bounds {
+        text.push_str(&format!("# processors of {name}: {}\n", visible(said)));
+    }
     for (name, source) in &found.sources {
         text.push_str(&format!("# value of {name}: {source}\n"));
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, KnobValue, KnobValues, RunDirectory};
-use seekscope_server::{ProcFs, ServerBinary, ServerKind};
+use seekscope_server::{ProcFs, ServerBinary, ServerKind, processors_allowed};
 use seekscope_settings::discovery::{Discovered, Surroundings, discover, read_scripts};
 use seekscope_settings::{
-    Catalogue, HostFiles, KnobEntry, KnobFile, Route, ServerMemory, ServerProgram, ServerReplies,
-    Unlocked,
+    Catalogue, HostFiles, KnobEntry, KnobFile, Route, Runs, ServerMemory, ServerProgram,
+    ServerReplies, Unlocked,
 };
 use seekscope_tune::session::Preset;
 use seekscope_tune::space::{Configuration, Range, Space};
@@ -38,8 +38,8 @@ pub struct Choice {
     pub left_out: Vec<(String, String)>,
     /// See [`Discovered::configured`].
     pub configured: BTreeMap<String, String>,
-    /// Of the knobs that are tuned; see [`Discovered::memory_risks`].
-    pub memory_risks: BTreeMap<String, String>,
+    /// Of the knobs that are tuned: what they risk, what bounds them, and which no run can judge.
+    pub cautions: Vec<(String, String)>,
 }
 
 impl Choice {
@@ -68,7 +68,8 @@ pub async fn choose(
         restart: args.knobs.config_file.is_some() || matches!(whose, Whose::Ours { .. }),
         reload: args.knobs.reload,
     };
-    let found = found(&file, &whose, unlocked, args.knobs.host, &args.local);
+    let runs = Some(load.runs());
+    let found = found(&file, &whose, unlocked, args.knobs.host, &args.local, runs);
     let mut found = stage.interruption.or(found).await?;
     leave_out_unreached(&mut found, &whose, load);
     let chosen = found
@@ -85,14 +86,13 @@ pub async fn choose(
         .iter()
         .map(|text| also(text, &chosen.entries, &presets));
     let also: Vec<Preset> = also.collect::<Result<_>>()?;
-    presets.retain(|preset| also.iter().all(|other| other.name != preset.name));
+    let is_also = |preset: &Preset| also.iter().any(|other| other.name == preset.name);
+    presets.retain(|preset| !args.knobs.no_presets && !is_also(preset));
     if let Some(run) = &args.knobs.begin_with {
         presets.push(earlier_best(run, &chosen.entries)?);
     }
-    let is_tuned = |name: &String| chosen.entries.iter().any(|entry| entry.knob.name == *name);
-    found.memory_risks.retain(|name, _| is_tuned(name));
     Ok(Choice {
-        memory_risks: found.memory_risks,
+        cautions: cautions(&found, &chosen.entries),
         entries: chosen.entries,
         space: chosen.space,
         presets,
@@ -100,6 +100,23 @@ pub async fn choose(
         left_out: chosen.left_out,
         configured: found.configured,
     })
+}
+
+/// What people should know of the knobs that are tuned.
+fn cautions(found: &Discovered, tuned: &[KnobEntry]) -> Vec<(String, String)> {
+    let mut cautions = Vec::new();
+    for entry in tuned {
+        let name = &entry.knob.name;
+        let of_runs = found.short_runs.get(name);
+        let of_runs =
+            of_runs.map(|why| format!("what is found of it holds for no longer runs: {why}"));
+        let bounds = [&found.memory_risks, &found.cpu_bounds];
+        let said = bounds
+            .into_iter()
+            .filter_map(|said| said.get(name).cloned());
+        cautions.extend(said.chain(of_runs).map(|said| (name.clone(), said)));
+    }
+    cautions
 }
 
 /// Takes out knobs that would be tuned and never set.
@@ -133,7 +150,7 @@ pub async fn offered(whose: &Whose<'_>, local: &TuneLocalArgs) -> Result<Discove
         restart: true,
         reload: true,
     };
-    found(&whose.catalogue()?, whose, unlocked, true, local).await
+    found(&whose.catalogue()?, whose, unlocked, true, local, None).await
 }
 
 /// The file, and the names that are wanted of it; none are those worth a search.
@@ -215,11 +232,19 @@ impl<'a> Whose<'a> {
 
     /// The memory of the server's process, or of one that we will start in our own memory groups.
     fn memory(&self) -> Option<ServerMemory> {
-        let pid = match (self, self.target()) {
-            (Self::Ours { .. }, None) => std::process::id(),
-            (_, target) => target?.facts.pid?,
-        };
-        ServerMemory::of(&ProcFs::host(), pid)
+        ServerMemory::of(&ProcFs::host(), self.pid()?)
+    }
+
+    /// The processors that the server may use, or one that we will start as we are bound ourselves.
+    fn cpus(&self) -> Option<u32> {
+        processors_allowed(&ProcFs::host(), self.pid()?)
+    }
+
+    fn pid(&self) -> Option<u32> {
+        match (self, self.target()) {
+            (Self::Ours { .. }, None) => Some(std::process::id()),
+            (_, target) => target?.facts.pid,
+        }
     }
 
     /// This host's, if the server runs here.
@@ -247,6 +272,7 @@ async fn found(
     unlocked: Unlocked,
     host: bool,
     local: &TuneLocalArgs,
+    runs: Option<Runs<'_>>,
 ) -> Result<Discovered> {
     let replies = match whose.target() {
         Some(target) => ServerReplies::ask(target.server()?).await?,
@@ -262,6 +288,8 @@ async fn found(
         scripts: read_scripts(file, READ_LIMIT).await,
         memory_mib: Some(memory_mib).filter(|mib| *mib > 0),
         seen: whose.memory(),
+        cpus: whose.cpus(),
+        runs,
     };
     Ok(discover(file, &replies, &surroundings))
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use seekscope_server::LocalServerError;
+use seekscope_server::{LocalServerError, ProcFs};
 
 use super::arena::{Fit, Unfit};
 use super::measurement::Load;
+use super::memory_watch::MemoryWatch;
 use crate::args::{BenchTargetArgs, TuneLocalArgs};
 use crate::bench::{Stage, Target};
 use crate::environment::Environment;
@@ -86,7 +87,7 @@ impl<'a> LocalArena<'a> {
         {
             self.loads += 1;
             let name = format!("load {}", self.loads);
-            workload.load(stage, target, &name).await?;
+            return watch(target).load(workload, stage, target, &name).await;
         }
         Ok(Ok(()))
     }
@@ -109,7 +110,10 @@ impl<'a> LocalArena<'a> {
         };
         self.loads += 1;
         let name = format!("load {}", self.loads);
-        workload.load(stage, target, &name).await?;
+        let loaded = watch(target).load(workload, stage, target, &name).await?;
+        if let Err(unfit) = loaded {
+            return Ok(Err(unfit));
+        }
         let aside = target
             .set_data_aside(&format!("loaded-{}", self.loads))
             .await?;
@@ -156,6 +160,11 @@ impl<'a> LocalArena<'a> {
         }
         Ok(())
     }
+}
+
+/// Of the server as it runs now.
+fn watch(target: &Target) -> MemoryWatch {
+    MemoryWatch::of(&ProcFs::host(), target.facts.pid)
 }
 
 /// As `bench` would start it.

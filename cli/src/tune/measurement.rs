@@ -1,13 +1,10 @@
 //! One run of the workload or command under the setting in place: its figures, or why there are none.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_client::Second;
-use seekscope_run::{BenchStep, LatencySummary};
+use seekscope_run::BenchStep;
 use seekscope_server::ProcFs;
 use seekscope_tune::early_stop::{CHECKPOINTS, EarlyStop};
 use seekscope_tune::optimiser::Outcome;
@@ -15,6 +12,7 @@ use seekscope_tune::optimiser::Outcome;
 use super::command_load::{self, Ran};
 use super::memory_watch::MemoryWatch;
 use super::metric::{Figures, Metric, rate_of_operation};
+use super::partial::partial_figure;
 use crate::bench::{Pace, Repeatable, Stage, StepDone, Stretch, Target, Watch};
 use crate::exit::{Interrupted, message_of};
 
@@ -25,7 +23,12 @@ const LOOK: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub enum Load {
     Workload(Box<Repeatable>),
-    Command { command: String, limit: Duration },
+    Command {
+        command: String,
+        limit: Duration,
+        /// What the user says that a run takes.
+        takes: Option<Duration>,
+    },
 }
 
 /// How a run ended.
@@ -78,7 +81,7 @@ impl Load {
         asked: Asked<'_>,
     ) -> Result<Ended> {
         match (self, target) {
-            (Self::Command { command, limit }, _) => {
+            (Self::Command { command, limit, .. }, _) => {
                 let ran = command_load::run(command, &asked.environment, &asked.wanted, *limit);
                 let ran = tokio::select! {
                     ran = stage.interruption.or(ran) => ran?,
@@ -141,7 +144,7 @@ async fn run_workload(
             biased;
             done = &mut run => (done, None),
             cut_short = looking.until_cut_short() => {
-                watch.stop.store(true, Ordering::Relaxed);
+                watch.abandonment.decide();
                 (run.await, Some(cut_short))
             }
         }
@@ -199,48 +202,14 @@ impl Looking<'_> {
         }
     }
 
-    /// The metric over the first `share` of the window; `None` before that is over, and of metrics that
-    /// only the end tells.
+    /// The metric over the first `share` of the window; see [`partial_figure`].
     fn partial(&self, share: f64) -> Option<f64> {
-        let window_ns = self.duration?.as_secs_f64() * 1e9 * share;
-        let seconds = self
-            .watch
-            .seconds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let mut elapsed_ns = 0.0;
-        let mut counted: Vec<&Second> = Vec::new();
-        for second in seconds.iter() {
-            elapsed_ns += second.duration_ns as f64;
-            counted.push(second);
-            if elapsed_ns >= window_ns {
-                return partial_metric(&self.metric.figure, &counted, elapsed_ns);
-            }
-        }
-        None
+        let window = self.duration?.mul_f64(share);
+        partial_figure(self.watch, window, &self.metric.figure)
     }
 
     fn partials(&self) -> [Option<f64>; CHECKPOINTS.len()] {
         CHECKPOINTS.map(|share| self.partial(share))
-    }
-}
-
-fn partial_metric(figure: &str, seconds: &[&Second], elapsed_ns: f64) -> Option<f64> {
-    match figure {
-        "throughput_per_s" => {
-            let done: u64 = seconds.iter().map(|second| second.transactions).sum();
-            Some(done as f64 * 1e9 / elapsed_ns.max(1.0))
-        }
-        "p99_ms" => {
-            let mut all = seekscope_run::latency_histogram();
-            all.auto(true);
-            for operation in seconds.iter().flat_map(|second| &second.operations) {
-                all.add(operation.response.as_ref().unwrap_or(&operation.service))
-                    .ok()?;
-            }
-            Some(LatencySummary::of(&all).p99_ns as f64 / 1e6)
-        }
-        _ => None,
     }
 }
 

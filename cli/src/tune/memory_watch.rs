@@ -1,9 +1,16 @@
-//! No trial may get the server killed: the memory that its groups hold is watched while it is under load.
+//! No trial may get the server killed: the memory of its groups and of its host is watched while it is under
+//! load, and while its data are loaded.
 
+use std::future::Future;
 use std::time::Duration;
 
+use anyhow::Result;
 use seekscope_run::units::format_bytes;
 use seekscope_server::{GroupMemory, ProcFs};
+
+use super::arena::{Fit, Unfit};
+use crate::bench::{Repeatable, Stage, Target, Watch};
+use crate::exit::Interrupted;
 
 /// Short beside the time in which a server fills what is left.
 const LOOK: Duration = Duration::from_millis(50);
@@ -17,22 +24,69 @@ pub struct MemoryWatch {
     watched: Vec<Watched>,
 }
 
-/// A memory group with a limit.
+/// Memory with a limit.
 #[derive(Debug)]
 struct Watched {
-    group: GroupMemory,
+    whose: Whose,
     limit_bytes: u64,
     /// What it may hold before the run is ended.
     full_bytes: u64,
 }
 
+#[derive(Debug)]
+enum Whose {
+    Group(GroupMemory),
+    Host(ProcFs),
+}
+
 impl MemoryWatch {
-    /// Of all groups of the server's process that have a limit; of none where they cannot be seen.
+    /// Of the server's host and of all groups of its process that have a limit; of none where they cannot be
+    /// seen.
     pub fn of(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
         let groups = pid.and_then(|pid| GroupMemory::all_of(proc_fs, pid));
-        let groups = groups.unwrap_or_default().into_iter();
+        let groups = groups.unwrap_or_default().into_iter().map(Whose::Group);
+        let host = pid.map(|_| Whose::Host(proc_fs.clone()));
         Self {
-            watched: groups.filter_map(Watched::of).collect(),
+            watched: host
+                .into_iter()
+                .chain(groups)
+                .filter_map(Watched::of)
+                .collect(),
+        }
+    }
+
+    /// Loads the workload's data, unless the memory is nearly full before that is done.
+    pub async fn load(
+        &self,
+        workload: &Repeatable,
+        stage: &mut Stage,
+        target: &Target,
+        name: &str,
+    ) -> Fit<()> {
+        let abandonment = Watch::default().abandonment;
+        stage.abandonment = abandonment.clone();
+        let work = workload.load(stage, target, name);
+        let loaded = self.over(work, || abandonment.decide()).await;
+        stage.abandonment = Watch::default().abandonment;
+        loaded
+    }
+
+    /// What the work comes to, or why it was given up.
+    async fn over<T>(
+        &self,
+        work: impl Future<Output = Result<T>>,
+        give_up: impl FnOnce(),
+    ) -> Fit<T> {
+        tokio::pin!(work);
+        let reason = tokio::select! {
+            biased;
+            worked = &mut work => return worked.map(Ok),
+            reason = self.until_nearly_full() => reason,
+        };
+        give_up();
+        match work.await {
+            Err(error) if error.is::<Interrupted>() => Err(error),
+            _ => Ok(Err(Unfit(reason))),
         }
     }
 
@@ -52,30 +106,52 @@ impl MemoryWatch {
 }
 
 impl Watched {
-    fn of(group: GroupMemory) -> Option<Self> {
-        let limit_bytes = group.limit_bytes()?;
-        let held_bytes = group.held_bytes()?.min(limit_bytes);
+    fn of(whose: Whose) -> Option<Self> {
+        let limit_bytes = whose.limit_bytes()?;
+        let held_bytes = whose.held_bytes()?.min(limit_bytes);
         let left_bytes = (limit_bytes / LEFT_SHARE).min(LEFT_BYTES_MAX);
         // A group that is nearly full when the run begins may take half of what is left.
         let half_bytes = held_bytes + (limit_bytes - held_bytes) / 2;
         Some(Self {
             full_bytes: half_bytes.max(limit_bytes - left_bytes),
-            group,
+            whose,
             limit_bytes,
         })
     }
 
     fn nearly_full(&self) -> Option<String> {
-        let held_bytes = self.group.held_bytes()?;
-        (held_bytes > self.full_bytes).then(|| {
-            format!(
-                "ended before the server's memory group was full, in which it would have been killed: {} of \
-                 the {} that {} allows were taken, caches of files not counted",
-                format_bytes(held_bytes),
-                format_bytes(self.limit_bytes),
-                self.group.folder().display()
-            )
+        let held_bytes = self.whose.held_bytes()?;
+        let (held, limit) = (format_bytes(held_bytes), format_bytes(self.limit_bytes));
+        (held_bytes > self.full_bytes).then(|| match &self.whose {
+            Whose::Group(group) => format!(
+                "ended before the server's memory group was full, in which it would have been killed: {held} \
+                 of the {limit} that {} allows were taken, caches of files not counted",
+                group.folder().display()
+            ),
+            Whose::Host(_) => format!(
+                "ended before the host's memory was full, where the server might have been killed: {held} of \
+                 {limit} were taken, caches of files not counted"
+            ),
         })
+    }
+}
+
+impl Whose {
+    fn limit_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Group(group) => group.limit_bytes(),
+            Self::Host(proc_fs) => Some(proc_fs.host_memory_bytes()?.0),
+        }
+    }
+
+    fn held_bytes(&self) -> Option<u64> {
+        match self {
+            Self::Group(group) => group.held_bytes(),
+            Self::Host(proc_fs) => {
+                let (all_bytes, available_bytes) = proc_fs.host_memory_bytes()?;
+                Some(all_bytes.saturating_sub(available_bytes))
+            }
+        }
     }
 }
 
@@ -139,6 +215,40 @@ mod tests {
         assert_eq!(watch.nearly_full(), None);
         hold(root.path(), 631);
         assert!(watch.nearly_full().is_some());
+    }
+
+    #[test]
+    fn a_run_is_ended_before_the_host_is_full() {
+        let root = tempfile::tempdir().unwrap();
+        let proc_fs = host(root.path());
+        let available = |mib: u64| {
+            let text = format!("MemTotal:  8192 kB\nMemAvailable: {} kB\n", mib);
+            fs::write(root.path().join("meminfo"), text).unwrap();
+        };
+        available(4096);
+        let watch = MemoryWatch::of(&proc_fs, Some(7));
+        available(512);
+        assert_eq!(watch.nearly_full(), None);
+        available(511);
+        let reason = watch.nearly_full().unwrap();
+        assert!(reason.contains("the host's memory"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn what_fills_the_memory_is_given_up() {
+        let root = tempfile::tempdir().unwrap();
+        let watch = MemoryWatch::of(&host(root.path()), Some(7));
+        let fits = watch.over(async { Ok(3) }, || panic!("it fits")).await;
+        assert_eq!(fits.unwrap(), Ok(3));
+        hold(root.path(), 630);
+        let given_up = tokio::sync::Notify::new();
+        let filling = async {
+            given_up.notified().await;
+            anyhow::bail!("given up")
+        };
+        let filled: Fit<()> = watch.over(filling, || given_up.notify_one()).await;
+        let Unfit(reason) = filled.unwrap().unwrap_err();
+        assert!(reason.contains("memory group was full"), "{reason}");
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub fn rate_of_operation(name: &str) -> String {
 const OPERATION_RATE: &str = ":throughput_per_s";
 
 /// The operation whose rate a figure is.
-fn operation_in(figure: &str) -> Option<&str> {
+pub fn operation_in(figure: &str) -> Option<&str> {
     figure.strip_suffix(OPERATION_RATE)
 }
 

@@ -14,6 +14,8 @@ mod local_arena;
 mod measurement;
 mod memory_watch;
 mod metric;
+mod partial;
+mod plan;
 mod record;
 mod restore;
 mod results;
@@ -154,9 +156,7 @@ async fn whole(
         }
         None => {
             let choice = knobs::choose(args, &place, &asked.load, stage, environment).await?;
-            for (knob, said) in &choice.memory_risks {
-                stage.progress.say(format!("Risk of {knob}: {said}."));
-            }
+            plan::tell(stage.progress, &choice);
             let definition = define(args, choice, asked.metric.goal);
             (definition, Vec::new(), Duration::ZERO)
         }
@@ -277,6 +277,7 @@ fn define(args: &TuneSessionArgs, choice: Choice, goal: Goal) -> Definition {
         .restart_command
         .clone_from(&args.knobs.restart_command);
     definition.left_out = choice.left_out;
+    definition.cautions = choice.cautions;
     definition.configured = choice.configured;
     definition.knobs = knobs;
     definition

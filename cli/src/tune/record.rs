@@ -28,5 +28,6 @@ pub fn fill(
     record.constraints = asked.constraints.iter().map(|c| c.text.clone()).collect();
     record.seed = definition.plan.seed;
     record.left_out.clone_from(&definition.left_out);
+    record.cautions.clone_from(&definition.cautions);
     record.knobs = entries.iter().map(KnobEntry::tuned).collect();
 }

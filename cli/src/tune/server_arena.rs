@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use seekscope_server::ProcFs;
 use seekscope_settings::apply::Means;
 use seekscope_settings::{Applier, ApplyError, HostFiles, KnobEntry, Restart, Traffic, TunerLock};
 use seekscope_tune::space::Configuration;
@@ -12,6 +13,7 @@ use seekscope_tune::space::Configuration;
 use super::arena::{Fit, Unfit};
 use super::definition::Definition;
 use super::measurement::Load;
+use super::memory_watch::MemoryWatch;
 use crate::args::TuneSessionArgs;
 use crate::bench::{Stage, Target};
 use crate::exit::{Elsewhere, Usage};
@@ -86,19 +88,22 @@ impl ServerArena {
         let run = stage.session.directory.path();
         self.lock.name_run(run).context("cannot write the lock")?;
         match load {
-            Load::Workload(_) if !self.fresh_data => self.load(stage, load).await,
+            Load::Workload(_) if !self.fresh_data => match self.load(stage, load).await? {
+                Ok(()) => Ok(()),
+                Err(Unfit(why)) => Err(anyhow::anyhow!("the data were not loaded: {why}")),
+            },
             _ => Ok(()),
         }
     }
 
-    async fn load(&mut self, stage: &mut Stage, load: &Load) -> Result<()> {
+    async fn load(&mut self, stage: &mut Stage, load: &Load) -> Fit<()> {
         let Load::Workload(workload) = load else {
-            return Ok(());
+            return Ok(Ok(()));
         };
         self.loads += 1;
-        workload
-            .load(stage, &self.target, &format!("load {}", self.loads))
-            .await
+        let memory = MemoryWatch::of(&ProcFs::host(), self.target.facts.pid);
+        let name = format!("load {}", self.loads);
+        memory.load(workload, stage, &self.target, &name).await
     }
 
     /// Sets the setting and reads it back; loads anew if that was asked for.
@@ -118,10 +123,14 @@ impl ServerArena {
         if let Err(unfit) = set.fit {
             return Ok(Err(unfit));
         }
-        if self.fresh_data {
-            self.load(stage, load).await?;
+        if !self.fresh_data {
+            return Ok(Ok(()));
         }
-        Ok(Ok(()))
+        let loaded = self.load(stage, load).await?;
+        if loaded.is_err() {
+            self.withdraw(stage).await?;
+        }
+        Ok(loaded)
     }
 
     /// Sets everything to what it was at the start, within the session.

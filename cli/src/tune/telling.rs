@@ -7,6 +7,9 @@ use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
 use super::metric::shown;
 use crate::progress::Progress;
 
+/// An interval that is wider, as a factor, says nothing.
+const SPAN_MAX: f64 = 100.0;
+
 /// What lines need to know of the session.
 #[derive(Debug, Clone)]
 pub struct Telling {
@@ -45,10 +48,11 @@ impl Telling {
                 shown(&self.figure, best.low),
                 shown(&self.figure, best.high),
             );
-            format!(
-                "; best so far {} ({low} to {high})",
-                shown(&self.figure, best.value)
-            )
+            let value = shown(&self.figure, best.value);
+            match best.high <= SPAN_MAX * best.low {
+                true => format!("; best so far {value} ({low} to {high})"),
+                false => format!("; best so far {value} (too few runs to tell how sure)"),
+            }
         });
         let left = self.budget.map_or_else(String::new, |budget| {
             let left = budget.saturating_sub(elapsed);

@@ -333,6 +333,19 @@ fn two_clients_add_up() {
     let text = String::from_utf8_lossy(&shown.stdout);
     assert!(text.contains("documents were not counted"), "{text}");
     assert!(!text.contains("0 documents expected"), "{text}");
+    let limitations = merged["limitations"].to_string();
+    assert!(
+        limitations.contains("documents of all clients together were not counted"),
+        "{limitations}"
+    );
+    // A checkpoint for one of them would be in what the other measures.
+    assert!(limitations.contains("several clients"), "{limitations}");
+    for step in merged["summary"]["steps"].as_array().unwrap() {
+        assert_eq!(step["verified"], true, "samples were read back: {step}");
+        for figure in ["storage_after", "server_write_bytes_per_op"] {
+            assert!(step[figure].is_null(), "{figure}: {step}");
+        }
+    }
     let twice = bench
         .seekscope(&["merge", "client1", "client1", "--out", "twice"])
         .output()

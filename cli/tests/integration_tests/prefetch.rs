@@ -122,16 +122,16 @@ fn the_server_finds_its_pages_in_memory() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // It reads before it can see the server's reads, and this scan is over in a moment: it says when it
-    // is ready.
+    // It reads before it can see the server's reads, and this scan is over in a moment: it says when the
+    // kernel has taken the tracer's programs.
     let mut said = std::io::BufReader::new(child.stderr.as_mut().unwrap()).lines();
     assert!(
-        said.any(|line| line.unwrap().contains("the scan is followed")),
+        said.any(|line| line
+            .unwrap()
+            .contains("the scan is followed by the server's reads")),
         "it ended before it was ready"
     );
     wait_until_read(&aged.data(), MOST_BYTES);
-    // The kernel may still be checking the tracer's programs.
-    std::thread::sleep(Duration::from_secs(2));
     let with = aged.scan();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));

@@ -43,6 +43,7 @@
 
 mod aged;
 mod bench;
+mod bench_steps;
 mod deployments;
 mod disk_opinion;
 mod doctor;
@@ -61,3 +62,4 @@ mod schemas;
 #[allow(dead_code, reason = "the other suite uses the rest")]
 mod support;
 mod trace;
+mod tune;

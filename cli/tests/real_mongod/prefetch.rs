@@ -1,8 +1,10 @@
 //! What `prefetch` does for a cold scan on limited disks.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
+use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 use seekscope_server::{SlowDiskSpec, page_cache};
 use serde_json::Value;
@@ -70,6 +72,48 @@ fn a_scan_finds_its_pages_in_memory_and_none_is_read_that_it_does_not_need() {
     let summary = scanned(&server, &bench, &few_bytes);
     let read = number(&summary, "bytes_read");
     assert!(read < 1.25 * number(&summary, "leaf_bytes"), "{summary}");
+}
+
+/// Reads so many documents and no more, as a scan that is cancelled.
+fn scan_first(server: &Running, documents: u64) {
+    let first = i64::try_from(documents).unwrap();
+    let pipeline = vec![
+        doc! { "$limit": first },
+        doc! { "$match": { "absent": { "$exists": true } } },
+    ];
+    let read = doc! { "aggregate": "aged", "pipeline": pipeline, "cursor": {} };
+    server.command(aged::DATABASE, read);
+}
+
+/// The second is followed from its own beginning, not looked for where the first was left.
+#[test]
+fn a_scan_that_is_cancelled_and_begun_again_is_followed_again() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &[]);
+    aged::prepare(&server, DOCUMENTS);
+    let mut slow = limited(&server, &SlowDiskSpec::hdd());
+    forget(&server);
+    let mut prefetch = bench.seekscope(&["prefetch", server.uri(), "opinion.aged", "--json"]);
+    prefetch.args(["--window", QUARTER, "--idle", "8s", "--out", "again"]);
+    prefetch.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = prefetch.spawn().unwrap();
+    slow.add_process(child.id()).unwrap();
+    let mut said = BufReader::new(child.stderr.as_mut().unwrap()).lines();
+    let is_traced = |line: String| line.contains("the scan is followed by the server's reads");
+    assert!(said.any(|line| is_traced(line.unwrap())), "not traced");
+    scan_first(&server, DOCUMENTS / 10 * 7);
+    forget(&server);
+    scan_first(&server, DOCUMENTS / 10 * 4);
+    let output = child.wait_with_output().unwrap();
+    slow.remove().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("prefetch", &document);
+    let summary = &document["summary"];
+    let number = |name: &str| summary[name].as_f64().unwrap();
+    let share = number("position") / number("leaf_pages");
+    assert!((0.3..0.5).contains(&share), "{share}: {summary}");
 }
 
 #[test]

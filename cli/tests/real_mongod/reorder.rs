@@ -1,13 +1,19 @@
-//! `reorder`: the order that a server's eviction would leave, and collections whose indexes expire documents,
-//! of which versions take different ones.
+//! `reorder`: the order that a server's eviction would leave; collections whose indexes expire documents, of which
+//! versions take different ones; and what a killed client's last command, which goes on without it, may not do.
 
-use mongodb::bson::{Document, doc};
+use std::io::Read;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mongodb::bson::{Bson, Document, doc};
 use seekscope_bench::deployment::Topology;
 use serde_json::Value;
 
 use crate::aged;
 use crate::running::{Running, own, shared};
-use crate::support::{Bench, assert_fails, json, machine};
+use crate::support::{Bench, assert_fails, json, machine, until, wait};
 
 const DOCUMENTS: u64 = 5_000;
 const DOCUMENTS_AGED: u64 = 15_000;
@@ -102,4 +108,128 @@ fn a_copy_made_in_peace_is_in_order() {
         summary["done"]["checkpoints"].as_u64() > Some(3),
         "{document:#}"
     );
+}
+
+/// A replica set with a reordering of `reorder.late` that was killed when all but the swap was done.
+fn killed_before_the_swap(bench: &Bench) -> Arc<Running> {
+    let tests = ["--setParameter", "enableTestCommands=1"];
+    let server = Arc::new(own(Topology::ReplicaSet { members: 1 }, &tests));
+    let documents: Vec<Document> = (0..500).map(|id| doc! { "_id": id, "n": 1 }).collect();
+    server.command("reorder", doc! { "insert": "late", "documents": documents });
+    let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.late"]);
+    command.args(["--apply", "--force", "--watch", "0s"]);
+    command.args([
+        "--pause-writers",
+        "kill -9 $PPID",
+        "--continue-writers",
+        "true",
+    ]);
+    assert!(!command.output().unwrap().status.success());
+    let names = collections(&server);
+    assert!(names.contains("seekscope_reorder.late"), "{names}");
+    server
+}
+
+/// Lets updates of the copy wait before each document.
+fn hold_updates(server: &Running, mode: &str) {
+    let data = doc! { "nss": "reorder.seekscope_reorder.late" };
+    let hold = doc! { "configureFailPoint": "hangDuringBatchUpdate", "mode": mode, "data": data };
+    server.command("admin", hold);
+}
+
+/// What the killed client had sent: the server works on it, and is held at the first document.
+fn late_update(server: &Arc<Running>, documents: i32) -> JoinHandle<()> {
+    hold_updates(server, "alwaysOn");
+    let update = |id| doc! { "q": { "_id": id }, "u": { "_id": id, "n": 1 }, "upsert": true };
+    let updates: Vec<Document> = (0..documents).map(update).collect();
+    let command = doc! { "update": "seekscope_reorder.late", "updates": updates, "ordered": false };
+    let sender = server.clone();
+    let late = std::thread::spawn(move || drop(sender.command("reorder", command)));
+    until(|| {
+        let shown = server.command("admin", doc! { "currentOp": 1 });
+        let mut shown = shown.get_array("inprog").unwrap().iter();
+        shown.any(|o| o.as_document().unwrap().get_str("msg") == Ok("hangDuringBatchUpdate"))
+    });
+    late
+}
+
+/// What a process says on stderr, as it comes.
+fn heard(child: &mut Child) -> Arc<Mutex<String>> {
+    let said = Arc::new(Mutex::new(String::new()));
+    let (mut pipe, adding) = (child.stderr.take().unwrap(), said.clone());
+    std::thread::spawn(move || {
+        let mut bytes = [0; 1000];
+        while let Ok(read @ 1..) = pipe.read(&mut bytes) {
+            let text = String::from_utf8_lossy(&bytes[..read]);
+            adding.lock().unwrap().push_str(&text);
+        }
+    });
+    said
+}
+
+/// Without the wait an older document would come into the copy after the newer one was checked, and nothing
+/// would notice: the counts are the same.
+#[test]
+fn a_killed_clients_last_update_ends_before_it_is_carried_on() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = killed_before_the_swap(&bench);
+    let newer = doc! { "q": { "_id": 7 }, "u": { "$set": { "n": 2 } } };
+    server.command("reorder", doc! { "update": "late", "updates": [newer] });
+    let late = late_update(&server, 10);
+    let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.late"]);
+    command.args([
+        "--resume",
+        "--force",
+        "--pause-writers",
+        "true",
+        "--continue-writers",
+        "true",
+    ]);
+    let mut resuming = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = heard(&mut resuming);
+    until(|| said.lock().unwrap().contains("waiting for a write"));
+    hold_updates(&server, "off");
+    late.join().unwrap();
+    let status = wait(&mut resuming, Duration::from_secs(120));
+    assert!(status.success(), "{}", said.lock().unwrap());
+    let found = server.command("reorder", doc! { "find": "late", "filter": { "_id": 7 } });
+    let found = found
+        .get_document("cursor")
+        .unwrap()
+        .get_array("firstBatch")
+        .unwrap();
+    assert_eq!(found[..], [Bson::from(doc! { "_id": 7, "n": 2 })]);
+    let collections = collections(&server);
+    assert!(!collections.contains("seekscope_reorder"), "{collections}");
+}
+
+/// An update with `upsert` makes the copy anew that was dropped between two of its documents.
+#[test]
+fn a_killed_clients_last_update_leaves_no_copy_behind() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = killed_before_the_swap(&bench);
+    let late = late_update(&server, 500);
+    let mut command = bench.seekscope(&["reorder", server.uri(), "reorder.late"]);
+    command.args(["--rollback", "--continue-writers", "true"]);
+    let mut undoing = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let said = heard(&mut undoing);
+    until(|| !collections(&server).contains("seekscope_reorder.late"));
+    hold_updates(&server, "off");
+    late.join().unwrap();
+    let status = wait(&mut undoing, Duration::from_secs(120));
+    assert!(status.success(), "{}", said.lock().unwrap());
+    let collections = collections(&server);
+    assert!(!collections.contains("seekscope_reorder"), "{collections}");
+    let count = server.command("reorder", doc! { "count": "late" });
+    assert_eq!(count.get_i32("n"), Ok(500));
 }

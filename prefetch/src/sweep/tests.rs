@@ -191,6 +191,30 @@ fn what_is_left_out_is_never_read() {
 }
 
 #[test]
+fn what_is_being_read_when_it_is_left_out_is_given_back() {
+    let leaves = shuffled(10, 3);
+    let mut sweep = Sweep::new(&leaves, u64::MAX).unwrap();
+    let all = stretch(sweep.next(JOINING));
+    assert!(sweep.leave_out(4..8).is_empty(), "nothing is there yet");
+    let late = sweep.done(&all, &all.leaves);
+    assert_eq!(late.len(), 4);
+    assert!(late.iter().all(|leaf| sweep.leaves()[4..8].contains(leaf)));
+    assert_eq!(sweep.held_bytes(), 6 * u64::from(LEAF));
+}
+
+#[test]
+fn what_was_left_out_can_be_taken_in_again() {
+    let leaves = shuffled(100, 3);
+    let mut sweep = Sweep::new(&leaves, u64::MAX).unwrap();
+    let bytes = sweep.unread_bytes;
+    sweep.leave_out(40..56);
+    sweep.advance(48);
+    sweep.take_in(40..56);
+    assert_eq!(sweep.unread_bytes, bytes - 48 * u64::from(LEAF));
+    assert_eq!(sweep.first_unread(), 48);
+}
+
+#[test]
 fn leaves_that_the_kernel_took_are_read_again() {
     let leaves = shuffled(10, 3);
     let mut sweep = Sweep::new(&leaves, u64::MAX).unwrap();

@@ -345,3 +345,51 @@ async fn an_index_added_meanwhile_is_not_lost() {
     assert_eq!(done.indexes, 3);
     assert_eq!(bed.definition("c").await.1, definition.1);
 }
+
+/// As the single updates of a batch do that goes on when its client was killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_late_writes_make_anew_is_dropped_again() {
+    let bed = Bed::replica_set().await;
+    let before = filled(&bed).await;
+    assert!(interrupt(&bed, Step::CatchingUp).await);
+    let copy = bed.collection("seekscope_reorder.c");
+    let late = tokio::spawn(async move {
+        for id in 0..400 {
+            let replaced = copy.replace_one(doc! { "_id": id }, doc! { "_id": id, "late": true });
+            // What meets the drop may be refused.
+            let _ = replaced.upsert(true).await;
+        }
+    });
+    let rolled_back = rollback(&bed.server, &namespace("c"), &()).await;
+    late.await.unwrap();
+    assert_eq!(rolled_back.unwrap(), RolledBack::Original);
+    assert!(bed.scan("c").await == before);
+    assert_eq!(bed.names().await, ["c"]);
+}
+
+/// Somebody else's collection is left alone, but for one that came when the copy had been dropped.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collection_that_is_not_the_copy_is_left_alone() {
+    let bed = Bed::replica_set().await;
+    filled(&bed).await;
+    assert!(interrupt(&bed, Step::CatchingUp).await);
+    let copy = bed.collection("seekscope_reorder.c");
+    copy.drop().await.unwrap();
+    copy.insert_one(doc! { "theirs": true }).await.unwrap();
+    let refused = rollback(&bed.server, &namespace("c"), &())
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("drop it yourself"),
+        "{refused}"
+    );
+    // A run that was killed after its drop, whose last write came later.
+    let records = bed.collection("seekscope_reorder");
+    let dropping = doc! { "$set": { "dropping": true } };
+    records
+        .update_one(doc! { "_id": "c" }, dropping)
+        .await
+        .unwrap();
+    rollback(&bed.server, &namespace("c"), &()).await.unwrap();
+    assert_eq!(bed.names().await, ["c"]);
+}

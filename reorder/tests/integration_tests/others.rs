@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bson::{Document, RawDocumentBuf, doc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use seekscope_reorder::{By, Judge, ReorderError, Step, WriterControl, Writers, apply, pending};
+use seekscope_reorder::{
+    By, Judge, ReorderError, Step, WriterControl, Writers, apply, pending, resume,
+};
 use seekscope_server::Namespace;
 use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
 
@@ -212,7 +214,7 @@ async fn what_is_brought_over_keeps_its_place() {
     let done = apply(&bed.server, &mut request, &act, never())
         .await
         .unwrap();
-    assert_eq!(done.applied_changes, 286);
+    assert_eq!(done.applied_changes, 286, "none of them twice");
     let found = bed.scan("c").await;
     let ids: Vec<i32> = found.iter().map(|d| d.get_i32("_id").unwrap()).collect();
     assert_eq!(ids, (0..2000).collect::<Vec<i32>>());
@@ -223,7 +225,12 @@ async fn what_is_brought_over_keeps_its_place() {
 struct NeverGoodEnough;
 
 impl Judge for NeverGoodEnough {
-    fn judge<'a>(&'a mut self, copy: &'a Namespace) -> BoxFuture<'a, Result<(), String>> {
+    fn judge<'a>(
+        &'a mut self,
+        copy: &'a Namespace,
+        changes: u64,
+    ) -> BoxFuture<'a, Result<(), String>> {
+        assert_eq!(changes, 0);
         assert_eq!(copy.to_string(), "d.seekscope_reorder.c");
         async { Err("it is no better".into()) }.boxed()
     }
@@ -246,6 +253,43 @@ async fn a_copy_that_is_no_better_does_not_take_its_place() {
         assert_eq!(bed.names().await, ["c"]);
         assert!(bed.scan("c").await == before);
         assert_eq!(bed.definition("c").await, definition);
+    }
+}
+
+/// What was forced or ordered by an index when it began is not thrown away for its order by `resume`, which is
+/// told neither.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_is_judged_on_resume_as_it_was_begun() {
+    let by_index = || By::Index(doc! { "t": 1 });
+    for (by, begun, resumed, is_taken) in [
+        (By::Natural, true, false, true),
+        (By::Natural, false, true, true),
+        (by_index(), false, false, true),
+        (By::Natural, false, false, false),
+    ] {
+        let bed = Bed::replica_set().await;
+        filled(&bed).await;
+        let mut request = bed.request("c", by, Writers::Quiesced);
+        request.force = begun;
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let act = Act::at(Step::CatchingUp, async move {
+            sender.send(()).unwrap();
+        });
+        tokio::select! {
+            biased;
+            _ = receiver => {}
+            done = apply(&bed.server, &mut request, &act, never()) => panic!("{done:?}"),
+        }
+        let mut request = bed.request("c", By::Natural, Writers::Quiesced);
+        request.force = resumed;
+        request.judge = Some(Box::new(NeverGoodEnough));
+        let done = resume(&bed.server, &mut request, &(), never()).await;
+        match done {
+            Ok(done) => assert!(is_taken, "{done:?}"),
+            Err(ReorderError::NoBetter { .. }) => assert!(!is_taken),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(bed.names().await, ["c"]);
     }
 }
 

@@ -93,6 +93,7 @@ impl Bed {
             max_rate_bytes_per_s: None,
             writers,
             guard: None,
+            force: false,
             judge: None,
             spool: self.folder.path().to_path_buf(),
         }

@@ -10,9 +10,9 @@ use hdrhistogram::Histogram;
 use seekscope_report::bench::records::{BenchRecords, Clock, LatencyKey, LatencySecond};
 use seekscope_report::bench::{BenchReportInput, html, terminal};
 use seekscope_run::{
-    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, CounterSample, Interval,
-    LatencySummary, LoadPoint, OperationResult, Outcome, RunDocument, Saturation, SchemaShape,
-    Steady, StorageFacts, Verification, latency_histogram,
+    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, Confirmation, CounterSample, Interval,
+    LatencySummary, LoadPoint, OperationResult, Outcome, RateVerdict, RunDocument, Saturation,
+    SchemaShape, Steady, StorageFacts, Verification, latency_histogram,
 };
 use seekscope_stats::{SplitMix64, batch_means};
 
@@ -438,6 +438,10 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
         missed_from_per_s: Some(8000.0),
         untold_from_per_s: None,
         confirmed: true,
+        confirmations: vec![Confirmation {
+            per_s: 4000.0,
+            verdict: RateVerdict::Met,
+        }],
         others_cpu_share: Some(0.02),
     });
     measurement.index_builds = vec![BenchIndexBuild {

@@ -6,20 +6,19 @@
 //! drawn anew in blocks. All comparisons together are corrected for their number (see
 //! [`seekscope_stats::holm`]), and where nothing is found it is said how large a difference would have
 //! been.
+//!
+//! Sizes are no such sample: repetitions run on the data of one load, so each has that load's size again, and how
+//! much equal loads differ by cannot be seen. They stand side by side, and nothing is claimed of them.
 
 use std::collections::BTreeSet;
 
-use seekscope_run::{BenchStep, Interval, RunDocument, StorageFacts};
-use seekscope_stats::{
-    Estimate, RatioComparison, block_bootstrap, holm, log_ratio, median, paired_log_ratio,
-};
+use seekscope_run::{BenchStep, RunDocument, StorageFacts};
+use seekscope_stats::{Estimate, RatioComparison, holm, log_ratio, median, paired_log_ratio};
 use serde::Serialize;
 
 use super::figures;
-use super::records::{BenchRecords, Clock, LatencySecond, class_ns};
-
-/// The same data give the same intervals.
-const SEED: u64 = 0x5eed_c0de;
+use super::lone_run::{lone, quantile_estimate, rate_estimate};
+use super::records::{BenchRecords, Clock};
 
 /// One of the sides.
 #[derive(Debug, Clone)]
@@ -76,7 +75,7 @@ pub enum Method {
 pub struct Against {
     /// This side's figure over the first's.
     pub ratio: f64,
-    /// `None` where one measurement each is all there is, and it has no seconds.
+    /// `None` where one measurement each is all there is, and it has no seconds; of sizes, always.
     pub comparison: Option<RatioComparison>,
     pub method: Option<Method>,
 }
@@ -102,6 +101,13 @@ pub struct BenchComparison {
     pub compared: Vec<Compared>,
 }
 
+impl Measure {
+    /// Is it of the data rather than of the work on them?
+    pub fn is_size(self) -> bool {
+        matches!(self, Self::DiskBytes | Self::DiskBytesPerDocument)
+    }
+}
+
 impl BenchComparison {
     /// Is there a side of which the seconds of one run are all that is known?
     pub fn has_lone_runs(&self) -> bool {
@@ -111,6 +117,11 @@ impl BenchComparison {
             .flat_map(|compared| &compared.against_first);
         all.flatten()
             .any(|against| against.method == Some(Method::BlockBootstrap))
+    }
+
+    /// Do sizes stand in it, of which nothing is claimed?
+    pub(super) fn has_sizes(&self) -> bool {
+        self.compared.iter().any(|c| c.measure.is_size())
     }
 }
 
@@ -129,7 +140,10 @@ pub fn compare(sides: &[Side<'_>], interleaved: bool) -> BenchComparison {
         }
         rows.extend(WHOLE.iter().map(|(measure, value)| {
             let samples: Vec<Vec<(u32, f64)>> = steps.iter().map(|s| samples(s, *value)).collect();
-            Row::new(&work, "", *measure, &samples, interleaved, |_| None)
+            match measure.is_size() {
+                true => Row::untested(&work, "", *measure, &samples),
+                false => Row::new(&work, "", *measure, &samples, interleaved, |_| None),
+            }
         }));
     }
     rows.retain(|row| row.values.iter().flatten().count() >= 2);
@@ -273,110 +287,6 @@ fn throughput_row(work: &str, steps: &[Steps<'_>], interleaved: bool) -> Row {
     Row::new(work, "", Measure::PerSecond, &rates, interleaved, |_| None)
 }
 
-fn lone<'a>(steps: &Steps<'a>) -> Option<(&'a BenchRecords, &'a BenchStep)> {
-    match steps[..] {
-        [one] => Some(one),
-        _ => None,
-    }
-}
-
-/// ln of the rate of one run, by its seconds.
-fn rate_estimate(
-    (records, step): (&BenchRecords, &BenchStep),
-    operation: &str,
-    side: usize,
-) -> Option<Estimate> {
-    let from_ns = step.warm_up_ended_ns.unwrap_or(0);
-    let seconds: Vec<&Interval> = (records.intervals_of(&step.name, operation))
-        .filter(|i| i.t_ns >= from_ns && i.duration_ns > 0)
-        .collect();
-    let good = |i: &Interval| i.count.saturating_sub(i.errors) as f64;
-    let rates: Vec<f64> = seconds
-        .iter()
-        .map(|i| good(i) / i.duration_ns as f64)
-        .collect();
-    block_bootstrap(&rates, SEED + side as u64, |indexes| {
-        let done: f64 = indexes.iter().map(|&i| good(seconds[i])).sum();
-        let time: f64 = indexes.iter().map(|&i| seconds[i].duration_ns as f64).sum();
-        (done > 0.0).then(|| (done / time).ln())
-    })
-}
-
-/// ln of a latency quantile of one run, by its seconds.
-fn quantile_estimate(
-    (records, step): (&BenchRecords, &BenchStep),
-    operation: &str,
-    clock: Clock,
-    q: f64,
-    side: usize,
-) -> Option<Estimate> {
-    let from_ns = step.warm_up_ended_ns.unwrap_or(0);
-    let seconds: Vec<&LatencySecond> = (records.seconds(&step.name, operation, clock).iter())
-        .filter(|second| second.counts_from(from_ns))
-        .collect();
-    let counts = Cumulative::of(&seconds)?;
-    // What decides how seconds hang together is how slow each was.
-    let slowness: Vec<f64> = (0..seconds.len())
-        .map(|i| counts.quantile(&[i], q).unwrap_or(0.0))
-        .collect();
-    block_bootstrap(&slowness, SEED + side as u64, |indexes| {
-        counts.quantile(indexes, q).map(f64::ln)
-    })
-}
-
-/// Seconds from which quantiles of any draw are read off without adding all of their classes up.
-struct Cumulative {
-    lowest: u16,
-    /// For each second, latencies in classes from the lowest up to each.
-    up_to: Vec<Vec<u64>>,
-}
-
-impl Cumulative {
-    /// `None` without any latency.
-    fn of(seconds: &[&LatencySecond]) -> Option<Self> {
-        let classes = || {
-            seconds
-                .iter()
-                .flat_map(|s| s.classes())
-                .map(|(class, _)| *class)
-        };
-        let (lowest, highest) = (classes().min()?, classes().max()?);
-        let of_second = |second: &&LatencySecond| {
-            let mut counts = vec![0; usize::from(highest - lowest) + 1];
-            for &(class, count) in second.classes() {
-                counts[usize::from(class - lowest)] = u64::from(count);
-            }
-            let mut sum = 0;
-            counts.iter_mut().for_each(|count| {
-                sum += *count;
-                *count = sum;
-            });
-            counts
-        };
-        Some(Self {
-            lowest,
-            up_to: seconds.iter().map(of_second).collect(),
-        })
-    }
-
-    /// A quantile of the seconds with these indexes together, ns.
-    fn quantile(&self, indexes: &[usize], q: f64) -> Option<f64> {
-        let up_to = |class: usize| indexes.iter().map(|&i| self.up_to[i][class]).sum::<u64>();
-        let (mut low, mut high) = (0, self.up_to.first()?.len() - 1);
-        let all = up_to(high);
-        while low < high {
-            let middle = usize::midpoint(low, high);
-            if up_to(middle) as f64 >= q * all as f64 {
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-        let class = u16::try_from(low).ok()?.checked_add(self.lowest)?;
-        (all > 0).then(|| class_ns(class))
-    }
-}
-
 /// A figure before it is known how many there are.
 struct Row {
     work: String,
@@ -396,7 +306,6 @@ impl Row {
         interleaved: bool,
         of_lone_run: impl Fn(usize) -> Option<Estimate>,
     ) -> Self {
-        let plain = |samples: &[(u32, f64)]| samples.iter().map(|s| s.1).collect::<Vec<f64>>();
         let first = samples.first().map_or(&[][..], Vec::as_slice);
         let log_ratios = (1..samples.len()).map(|side| {
             let other = &samples[side];
@@ -414,11 +323,24 @@ impl Row {
             Some((estimate, Method::BlockBootstrap))
         });
         Self {
+            log_ratios: log_ratios.collect(),
+            ..Self::untested(work, operation, measure, samples)
+        }
+    }
+
+    /// One of which nothing can be claimed.
+    fn untested(
+        work: &str,
+        operation: &str,
+        measure: Measure,
+        samples: &[Vec<(u32, f64)>],
+    ) -> Self {
+        Self {
             work: work.into(),
             operation: operation.into(),
             measure,
             values: samples.iter().map(|s| median(&plain(s))).collect(),
-            log_ratios: log_ratios.collect(),
+            log_ratios: vec![None; samples.len().saturating_sub(1)],
         }
     }
 
@@ -450,6 +372,10 @@ impl Row {
             against_first,
         }
     }
+}
+
+fn plain(samples: &[(u32, f64)]) -> Vec<f64> {
+    samples.iter().map(|sample| sample.1).collect()
 }
 
 /// Repetitions with the same number; `None` of fewer than two.

@@ -182,6 +182,13 @@ pub(super) fn sentences(comparison: &BenchComparison) -> Vec<String> {
                 .into(),
         );
     }
+    if comparison.has_sizes() {
+        said.push(
+            "Sizes have no interval, and no difference is claimed: repetitions share the data of one load, and equal \
+             loads differ by some blocks."
+                .into(),
+        );
+    }
     said
 }
 

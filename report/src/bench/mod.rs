@@ -10,6 +10,7 @@ mod figures;
 mod heat;
 mod html;
 mod labs;
+mod lone_run;
 mod marks;
 pub mod records;
 mod sentences;

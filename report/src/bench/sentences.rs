@@ -2,7 +2,8 @@
 
 use seekscope_run::units::{format_count, format_ns};
 use seekscope_run::{
-    Arrivals, BenchMeasurement, BenchStep, ClientKind, Outcome, RunDocument, Verification,
+    Arrivals, BenchMeasurement, BenchStep, ClientKind, Confirmation, Outcome, RateVerdict,
+    RunDocument, Saturation, Verification,
 };
 
 use crate::numbers::{format_rate, format_share};
@@ -172,10 +173,10 @@ pub(crate) fn of_step(step: &BenchStep) -> Vec<String> {
 
 /// Were acknowledged writes there?
 pub(crate) fn verification(v: &Verification) -> String {
-    let word = match (v.holds(), v.expected, v.sampled) {
-        (false, ..) => "VERIFICATION FAILED",
-        (true, None, 0) => "Not verified",
-        (true, ..) => "Verified",
+    let word = match v.verdict() {
+        None => "Not verified",
+        Some(false) => "VERIFICATION FAILED",
+        Some(true) => "Verified",
     };
     let mut parts = vec![match v.expected.zip(v.counted) {
         Some((expected, counted)) => format!(
@@ -203,7 +204,7 @@ pub(crate) fn verification(v: &Verification) -> String {
 }
 
 /// The search for a maximum, in words.
-pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
+pub(crate) fn saturation(saturation: &Saturation) -> String {
     let Some(per_s) = saturation.maximum_per_s else {
         return match saturation.untold_from_per_s {
             None => format!("No load that was tried met {}.", saturation.objective),
@@ -223,19 +224,10 @@ pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
             false => "not confirmed by a longer step",
         }
     );
-    match (saturation.missed_from_per_s, saturation.untold_from_per_s) {
-        (Some(missed), _) => {
-            said += &format!(
-                " It lies between this and {}, which missed it.",
-                format_rate(missed)
-            );
-        }
-        (None, Some(untold)) => {
-            let untold = format_rate(untold);
-            said += &format!(" The server may do more: the client did not keep up with {untold}.");
-        }
-        (None, None) => {}
-    }
+    said += &match saturation.confirmed {
+        true => above_maximum(saturation),
+        false => not_confirmed(&saturation.confirmations),
+    };
     let share = saturation.others_cpu_share;
     if let Some(share) = share.filter(|share| *share > QUIET_SHARE_MAX) {
         said += &format!(
@@ -243,6 +235,38 @@ pub(crate) fn saturation(saturation: &seekscope_run::Saturation) -> String {
              the maximum may be higher.",
             format_share(share)
         );
+    }
+    said
+}
+
+/// What is known of higher rates than one that holds.
+fn above_maximum(saturation: &Saturation) -> String {
+    match (saturation.missed_from_per_s, saturation.untold_from_per_s) {
+        (Some(missed), _) => format!(
+            " It lies between this and {}, which missed it.",
+            format_rate(missed)
+        ),
+        (None, Some(untold)) => format!(
+            " The server may do more: the client did not keep up with {}.",
+            format_rate(untold)
+        ),
+        (None, None) => String::new(),
+    }
+}
+
+/// How the longer steps ended, none of which held what short ones did.
+fn not_confirmed(confirmations: &[Confirmation]) -> String {
+    let rates_of = |wanted: RateVerdict| {
+        let of_kind = confirmations.iter().filter(|c| c.verdict == wanted);
+        let rates: Vec<String> = of_kind.map(|c| format_rate(c.per_s)).collect();
+        (!rates.is_empty()).then(|| rates.join(", "))
+    };
+    let mut said = String::new();
+    if let Some(missed) = rates_of(RateVerdict::Missed) {
+        said += &format!(" For longer, these rates missed it: {missed}; what lasts is less.");
+    }
+    if let Some(untold) = rates_of(RateVerdict::Untold) {
+        said += &format!(" For longer, the client did not keep up with: {untold}.");
     }
     said
 }
@@ -259,18 +283,18 @@ mod tests {
 
     #[test]
     fn a_maximum_comes_with_its_interval_and_what_disturbed_it() {
-        let found = seekscope_run::Saturation {
+        let found = Saturation {
             objective: "p99=20ms".into(),
             maximum_per_s: Some(8_070.0),
             missed_from_per_s: Some(8_771.0),
             confirmed: true,
             others_cpu_share: Some(0.05),
-            ..seekscope_run::Saturation::default()
+            ..Saturation::default()
         };
         let said = saturation(&found);
         assert!(said.contains("between this and 8,771"), "{said}");
         assert!(!said.contains("quiet"), "{said}");
-        let disturbed = seekscope_run::Saturation {
+        let disturbed = Saturation {
             missed_from_per_s: None,
             untold_from_per_s: Some(8_771.0),
             others_cpu_share: Some(0.4),
@@ -279,6 +303,30 @@ mod tests {
         let said = saturation(&disturbed);
         assert!(said.contains("client did not keep up with 8,771"), "{said}");
         assert!(said.contains("not quiet: up to 40"), "{said}");
+    }
+
+    #[test]
+    fn a_maximum_that_did_not_last_is_said_with_what_missed_it() {
+        let of = |per_s, verdict| Confirmation { per_s, verdict };
+        let found = Saturation {
+            objective: "p99=20ms".into(),
+            maximum_per_s: Some(1_000.0),
+            missed_from_per_s: Some(1_040.0),
+            confirmations: vec![
+                of(1_000.0, RateVerdict::Missed),
+                of(920.0, RateVerdict::Missed),
+                of(846.0, RateVerdict::Untold),
+            ],
+            ..Saturation::default()
+        };
+        let said = saturation(&found);
+        assert!(said.contains("1,000 operations per second, not confirmed"));
+        assert!(!said.contains("lies between"), "{said}");
+        assert!(
+            said.contains("missed it: 1,000, 920; what lasts is less"),
+            "{said}"
+        );
+        assert!(said.contains("did not keep up with: 846"), "{said}");
     }
 
     #[test]

@@ -104,7 +104,8 @@ pub(super) fn conditions<'a>(steps: impl IntoIterator<Item = &'a BenchStep>) -> 
         let verified = step
             .verification
             .as_ref()
-            .map(|v| if v.holds() { "yes" } else { "NO" }.to_string());
+            .and_then(|v| v.verdict())
+            .map(|holds| if holds { "yes" } else { "NO" }.to_string());
         table.row([
             step_name(step).into(),
             sentences::arrivals(&step.arrivals).into(),

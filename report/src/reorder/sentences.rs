@@ -177,9 +177,11 @@ pub fn consequences(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
 /// What the steps take.
 pub fn time(time: &ReorderTime) -> String {
     let catch_up = match time.catch_up_s {
-        Some(0.0) => String::new(),
+        _ if time.catch_up_never_ends => {
+            ", and bringing over changes never ends while others write as fast".into()
+        }
+        None | Some(0.0) => String::new(),
         Some(seconds) => format!(", bringing over changes {}", format_s(seconds)),
-        None => ", and bringing over changes never ends while others write as fast".into(),
     };
     format!(
         "about {}: copying {}, checking the copy {}, indexes {}{catch_up}",
@@ -190,12 +192,20 @@ pub fn time(time: &ReorderTime) -> String {
     )
 }
 
-/// Why a copy is given up in the end, from the shares of sequential steps before and in the copy.
-pub fn no_better(before: f64, after: f64) -> String {
+/// Why a copy is given up in the end, from the shares of sequential steps before and in the copy, and from how
+/// many documents that others changed were brought over.
+pub fn no_better(before: f64, after: f64, changes: u64) -> String {
+    let because = match changes {
+        0 => "To have it all the same, use --force".into(),
+        changes => format!(
+            "The {} documents that others changed meanwhile moved the copy's leaves: reorder it at a quieter \
+             time, or use --force to have it all the same",
+            format_count(changes)
+        ),
+    };
     format!(
         "its copy is no better: {} of the steps of a scan are sequential in it, and {} in the original, which \
-         is left as it was. What others wrote meanwhile moved the copy's leaves; reorder it at a quieter time, \
-         or use --force",
+         is left as it was. {because}",
         format_share(after),
         format_share(before)
     )
@@ -334,6 +344,34 @@ mod tests {
         let said = consequences(&document, &record).join(" ");
         assert!(said.contains("order of _id falls"), "{said}");
         assert!(said.contains("seekscope_reorder.orders.old"), "{said}");
+    }
+
+    #[test]
+    fn that_it_never_ends_is_said_only_where_that_is_known() {
+        // As an older run has it, and one that saw the whole server's writes alone.
+        let unknown: ReorderTime = serde_json::from_str(r#"{"copy_s": 10.0}"#).unwrap();
+        assert!(!time(&unknown).contains("changes"), "{}", time(&unknown));
+        let endless = ReorderTime {
+            catch_up_never_ends: true,
+            ..unknown.clone()
+        };
+        assert!(time(&endless).contains("never ends"), "{}", time(&endless));
+        let known = ReorderTime {
+            catch_up_s: Some(3.0),
+            ..unknown
+        };
+        assert!(time(&known).contains("changes 3.0"), "{}", time(&known));
+    }
+
+    #[test]
+    fn others_are_blamed_only_for_what_they_changed() {
+        let quiet = no_better(0.97, 0.9, 0);
+        assert!(
+            !quiet.contains("others") && quiet.contains("--force"),
+            "{quiet}"
+        );
+        let busy = no_better(0.5, 0.1, 31_000);
+        assert!(busy.contains("31,000 documents that others"), "{busy}");
     }
 
     #[test]

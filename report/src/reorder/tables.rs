@@ -84,7 +84,7 @@ pub(super) fn done(done: &Reordered) -> Table {
         ),
         (
             "Checkpoints meanwhile",
-            Some(format_count(done.checkpoints)),
+            Some(here(done.copy_s, format_count(done.checkpoints))),
         ),
         (
             "Checked in",
@@ -213,8 +213,18 @@ mod tests {
         let shown = text(&resumed);
         assert!(shown.contains("before it was interrupted"), "{shown}");
         assert!(!shown.contains("MB/s"), "{shown}");
+        let checkpoints = |shown: &str| {
+            let line = shown.lines().find(|l| l.contains("Checkpoints meanwhile"));
+            line.unwrap().trim_end().to_owned()
+        };
+        assert!(checkpoints(&shown).ends_with("interrupted"), "{shown}");
         resumed.copy_s = 1.5;
         assert!(text(&resumed).contains("50.0 MB/s"), "{}", text(&resumed));
+        assert!(
+            checkpoints(&text(&resumed)).ends_with(" 0"),
+            "{}",
+            text(&resumed)
+        );
     }
 
     #[test]

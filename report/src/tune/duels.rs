@@ -4,9 +4,12 @@ use seekscope_run::TuneRecord;
 use seekscope_run::tune::{TuneDuel, TuneVerdict};
 use seekscope_run::units::format_count;
 
-use super::reading::{pair_ratios, ratio};
+use super::reading::{pair_ratios, told_ratio};
 use crate::numbers::{format_number, format_share};
 use crate::table::{Cell, Table};
+
+/// In place of a ratio and its interval.
+const TOO_FEW: &str = "too few to tell";
 
 /// Who fought whom.
 pub(super) fn table(record: &TuneRecord) -> Option<Table> {
@@ -23,14 +26,14 @@ pub(super) fn table(record: &TuneRecord) -> Option<Table> {
         ],
     );
     for duel in &record.duels {
-        let interval = ratio(duel);
+        let interval = told_ratio(duel);
         table.row([
             duel.candidate.as_str().into(),
             duel.against.as_str().into(),
-            Cell::or(interval.map(|i| format_number(i.0)), "too few"),
+            Cell::or(interval.map(|i| format_number(i.0)), TOO_FEW),
             Cell::or(
                 interval.map(|i| format!("{} to {}", format_number(i.1), format_number(i.2))),
-                "too few",
+                TOO_FEW,
             ),
             format_count(duel.pairs).into(),
             verdict_words(duel).into(),

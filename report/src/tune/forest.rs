@@ -7,7 +7,7 @@ use seekscope_run::tune::TuneDuel;
 use super::duels::verdict_words;
 use super::marks::{Shape, key, mark};
 use super::plot::{Area, Axis, Figure, WIDTH, line, name, px, words, x_axis};
-use super::reading::{pair_ratios, ratio};
+use super::reading::{pair_ratios, told_ratio};
 use crate::numbers::format_number;
 
 const ROWS_MAX: usize = 24;
@@ -30,7 +30,7 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Markup> {
         bottom: TOP + ROW_PX * duels.len() as f64,
     };
     let shown = duels.iter().flat_map(|duel| {
-        let interval = ratio(duel)
+        let interval = told_ratio(duel)
             .map(|(value, low, high)| [value, low.max(value / REACH), high.min(value * REACH)]);
         let pairs = pair_ratios(record, duel)
             .into_iter()
@@ -76,8 +76,8 @@ pub(super) fn figure(record: &TuneRecord) -> Option<Markup> {
 }
 
 fn numbers(duel: &TuneDuel) -> String {
-    let ratio = ratio(duel).map_or_else(
-        || "too few pairs".to_string(),
+    let ratio = told_ratio(duel).map_or_else(
+        || "too few pairs to tell".to_string(),
         |(value, low, high)| {
             format!(
                 "{} ({} to {})",
@@ -104,7 +104,7 @@ fn duel_row(record: &TuneRecord, duel: &TuneDuel, axis: &Axis, top: f64) -> Mark
             (short(&duel.candidate)) title { (name(&duel.candidate)) }
         }
         (words("tick", (LEFT - 12.0, interval_y + 16.0), "end", &format!("over {}", short(&duel.against))))
-        @if let Some((value, low, high)) = ratio(duel) {
+        @if let Some((value, low, high)) = told_ratio(duel) {
             (line("curve line-0", (axis.at(low), interval_y), (axis.at(high), interval_y)))
             @for end in [low, high] {
                 (line("curve line-0", (axis.at(end), interval_y - 5.0), (axis.at(end), interval_y + 5.0)))

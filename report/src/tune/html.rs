@@ -86,6 +86,7 @@ fn of_record(record: &TuneRecord) -> Markup {
         section #knobs {
             h2 { "What was tuned" }
             (or_note(tables::knobs(record), "No knob was tuned."))
+            @for caution in sentences::cautions(record) { p { bdi { (caution) } } }
             @if let Some(left_out) = tables::left_out(record) { h3 { "Left out" } (table(&left_out)) }
         }
     }
@@ -145,7 +146,7 @@ fn which_knobs(record: &TuneRecord) -> Markup {
         section #importance {
             h2 { "Which knobs matter" }
             @if let Some(figure) = importance::figure(record) { (figure) }
-            (or_note(tables::importance(record), "Too little was tried to tell."))
+            (or_note(tables::importance(record), "Nothing is known: too little was tried, or what one run showed the others did not bear out."))
         }
     }
 }

@@ -95,6 +95,20 @@ pub(super) fn ratio(duel: &TuneDuel) -> Option<(f64, f64, f64)> {
         .then_some((duel.ratio, duel.low, duel.high))
 }
 
+/// An interval that reaches both ways and is so wide, as a factor, says nothing of its ratio.
+const SPAN_MAX: f64 = 100.0;
+
+/// The same for people, who are not told what is beyond sense: of two pairs that disagree an interval may be
+/// from 2.88e-5 to 137540.
+pub(super) fn told_ratio(duel: &TuneDuel) -> Option<(f64, f64, f64)> {
+    ratio(duel).filter(|(_, low, high)| *low >= 1.0 || *high <= 1.0 || is_told(*low, *high))
+}
+
+/// Whether an interval of positive figures says anything.
+pub(super) fn is_told(low: f64, high: f64) -> bool {
+    low > 0.0 && high / low <= SPAN_MAX
+}
+
 fn duel_trials(record: &TuneRecord) -> impl Iterator<Item = &TuneTrial> {
     (record.trials.iter()).filter(|trial| trial.purpose == TrialPurpose::Duel)
 }

@@ -1,12 +1,14 @@
 //! What a session's figures mean, in words.
 
-use seekscope_run::tune::{Expected, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob};
+use seekscope_run::tune::{
+    Expected, MinimalChange, TrialPurpose, TuneDuel, TuneNoise, TuneVerdict, TunedKnob,
+};
 use seekscope_run::units::format_count;
 use seekscope_run::{Outcome, RunDocument, TuneRecord, TuneTrial};
 
 use super::reading::{
     BEST, DURABILITY, MINIMAL, deciding_duel, direction, durability_moved, is_baseline,
-    is_durability, labelled, metric_text, ratio, unit_text, verdict,
+    is_durability, is_told, labelled, metric_text, told_ratio, unit_text, verdict,
 };
 use crate::numbers::{format_number, format_rate, format_share};
 
@@ -57,7 +59,7 @@ pub(super) fn headline(document: &RunDocument, record: &TuneRecord) -> String {
 
 /// "1.42 × the throughput (1.31 to 1.52, 6 pairs)".
 fn measured(record: &TuneRecord, duel: &TuneDuel) -> Option<String> {
-    let (value, low, high) = ratio(duel)?;
+    let (value, low, high) = told_ratio(duel)?;
     let of = match (record.maximise, record.metric.is_empty()) {
         (true, true) => "the metric".to_string(),
         (true, false) => format!("the {}", record.metric),
@@ -151,11 +153,13 @@ pub(super) fn expected(record: &TuneRecord) -> Option<String> {
         unit if unit.is_empty() => record.metric.clone(),
         unit => unit,
     };
+    let interval = match is_told(low, high) {
+        true => format!("{} to {}", format_rate(low), format_rate(high)),
+        false => "too few runs to tell how sure that is".into(),
+    };
     Some(format!(
-        "The search expected {} {unit} of its best setting ({} to {}). {SEARCH_GUIDES}",
+        "The search expected {} {unit} of its best setting ({interval}). {SEARCH_GUIDES}",
         format_rate(value),
-        format_rate(low),
-        format_rate(high)
     ))
 }
 
@@ -212,14 +216,32 @@ pub(super) fn reset(record: &TuneRecord) -> Option<String> {
         .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "Back to where they were, for their effect is within noise: {}. By the model that costs {} \
-             ({} to {}).",
+            "Back to where they were, for their effect is within noise: {}. {}.",
             names.join(", "),
-            signed_share(minimal.loss),
-            signed_share(minimal.loss_low),
-            signed_share(minimal.loss_high)
+            loss(minimal)
         )
     })
+}
+
+/// What that costs by the model, where it can tell.
+fn loss(minimal: &MinimalChange) -> String {
+    let (low, high) = (minimal.loss_low, minimal.loss_high);
+    if !is_told(1.0 - high, 1.0 - low) {
+        return "Of what that costs too few runs tell".into();
+    }
+    format!(
+        "By the model that costs {} ({} to {})",
+        signed_share(minimal.loss),
+        signed_share(low),
+        signed_share(high)
+    )
+}
+
+/// What people should know of knobs that are tuned.
+pub(super) fn cautions(record: &TuneRecord) -> Vec<String> {
+    let said = record.cautions.iter();
+    said.map(|(knob, said)| format!("{}: {said}.", labelled(record, knob)))
+        .collect()
 }
 
 /// Whether everything is as it was.

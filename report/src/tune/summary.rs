@@ -29,6 +29,8 @@ pub fn summary(record: &TuneRecord) -> Value {
         "recommended": record.recommended,
         "baseline": baseline,
         "verdict": verdict(record),
+        "left_out": said(&record.left_out),
+        "cautions": said(&record.cautions),
         "expected": record.expected,
         "duel": deciding_duel(record).map(short_duel),
         "duels": record.duels.iter().map(duel).collect::<Vec<_>>(),
@@ -40,6 +42,13 @@ pub fn summary(record: &TuneRecord) -> Value {
         "ledger": record.ledger,
         "restored": record.restored,
     })
+}
+
+fn said(knobs: &[(String, String)]) -> Vec<Value> {
+    let knobs = knobs.iter();
+    knobs
+        .map(|(knob, why)| json!({ "knob": knob, "why": why }))
+        .collect()
 }
 
 fn short_duel(duel: &TuneDuel) -> Value {

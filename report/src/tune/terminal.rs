@@ -46,6 +46,8 @@ fn of_record(record: &TuneRecord, width: u16) -> Vec<String> {
     ];
     let risks = sentences::risks(record);
     let risks = risks.iter().map(|risk| wrapped(&one_line(risk), width, ""));
+    let cautions = sentences::cautions(record);
+    let risks = risks.chain((cautions.iter()).map(|said| wrapped(&one_line(said), width, "")));
     let tail = [
         table(tables::importance(record)),
         table(runs::failures(record)),

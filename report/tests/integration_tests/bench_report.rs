@@ -2,7 +2,7 @@
 
 use seekscope_report::bench::comparison::{BenchComparison, Measure, Method, Side, compare};
 use seekscope_report::bench::{comparison_terminal, html, terminal};
-use seekscope_run::{Outcome, Verification};
+use seekscope_run::{Outcome, StorageFacts, Verification};
 
 use crate::bench_sample::{BenchSample, Maker, Wanted, bench_run};
 use crate::synthetic::HOSTILE_NAMES;
@@ -210,6 +210,33 @@ fn interleaved_variants_are_compared_in_pairs() {
         "{text}"
     );
     assert!(repeated(1.2).html().contains("chart-variants"));
+}
+
+/// Two equal servers, each loaded once: as they were after a checkpoint. Every repetition has its side's size, and
+/// that spread of nothing was taken for certainty.
+#[test]
+fn sizes_of_one_load_each_are_not_claimed_to_differ() {
+    let mut sample = repeated(1.0);
+    for step in &mut sample.document.bench.as_mut().unwrap().steps {
+        let storage_bytes = match step.variant.as_str() {
+            "a" => 26_440_000,
+            _ => 26_710_000,
+        };
+        step.storage_after = Some(StorageFacts {
+            documents: 20_000,
+            data_bytes: 22_000_000,
+            storage_bytes,
+            ..StorageFacts::default()
+        });
+    }
+    let text = sample.terminal(WIDTH);
+    let lines = text.lines().filter(|line| line.contains("on disk"));
+    let lines: Vec<&str> = lines.filter(|line| line.contains("1.01")).collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    for line in lines {
+        assert!(!line.contains(" to "), "{line}");
+    }
+    assert!(text.contains("Sizes have no interval"), "{text}");
 }
 
 #[test]

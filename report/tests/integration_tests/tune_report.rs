@@ -114,6 +114,65 @@ fn the_verdict_is_one_sentence_and_comes_first() {
 }
 
 #[test]
+fn an_interval_beyond_sense_is_too_few_to_tell() {
+    let wide = |low: f64, high: f64| {
+        changed(|record| {
+            let duel = &mut record.duels[1];
+            (duel.ratio, duel.low, duel.high, duel.pairs) = (1.99, low, high, 2);
+            record.verdict = Some(TuneVerdict::Unresolved);
+        })
+    };
+    let document = wide(2.88e-5, 137_540.0);
+    assert!(
+        first_line(&document)
+            .starts_with("unresolved: 2 pairs of minimal and baseline are too few"),
+        "{}",
+        first_line(&document)
+    );
+    let text = joined(&terminal(&document, 200));
+    assert!(
+        text.contains("minimal baseline too few to tell too few to tell 2"),
+        "{text}"
+    );
+    let page = html(&document);
+    assert!(!text.contains("137540") && !page.contains("137540"));
+    assert!(figure(&page, "tune-duels").contains("too few pairs to tell"));
+    // The figures themselves stay where programs read them.
+    let duels = &summary(document.tune.as_ref().unwrap())["duels"];
+    assert_eq!(duels[1]["high"].as_f64(), Some(137_540.0));
+    // A wide one that reaches one way alone tells which.
+    assert!(first_line(&wide(1.2, 400.0)).starts_with("unresolved: 1.99 ×"));
+    let lost = changed(|record| {
+        let minimal = record.minimal.as_mut().unwrap();
+        (minimal.loss_low, minimal.loss_high) = (-40_000.0, 1.0);
+    });
+    let text = joined(&terminal(&lost, 200));
+    assert!(
+        text.contains("Of what that costs too few runs tell."),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_was_left_out_and_what_is_risked_stand_in_the_document() {
+    let document = changed(|record| {
+        let pair = |name: &str, why: &str| (name.to_string(), why.to_string());
+        record.left_out = vec![pair(
+            "close_idle_time",
+            "it shows in runs of more than 600 s",
+        )];
+        record.cautions = vec![pair("cache_size", "it is not raised above 363 MiB")];
+    });
+    let figures = summary(document.tune.as_ref().unwrap());
+    assert_eq!(figures["left_out"][0]["knob"], "close_idle_time");
+    let why = figures["left_out"][0]["why"].as_str();
+    assert_eq!(why, Some("it shows in runs of more than 600 s"));
+    assert_eq!(figures["cautions"][0]["knob"], "cache_size");
+    let said = "cache_size: it is not raised above 363 MiB.";
+    assert!(terminal(&document, 200).contains(said) && html(&document).contains(said));
+}
+
+#[test]
 fn a_session_without_a_duel_says_why_and_claims_nothing() {
     for (document, why) in [
         (

@@ -20,6 +20,8 @@ const TIME: Duration = Duration::from_secs(5);
 pub struct Routed {
     /// Each shard with its members, e.g. `s1 (db1:27018, db2:27018)`.
     pub shards: Vec<String>,
+    /// All of these members, as `host:port`.
+    pub members: Vec<String>,
     /// The members that take their shards' writes and let their counters be read, by `host:port`.
     pub primaries: Vec<(String, Server)>,
     /// One for each shard of which nobody tells.
@@ -39,6 +41,7 @@ impl Routed {
         let asked = join_all(asked).await;
         let mut routed = Self {
             shards: Vec::new(),
+            members: members.iter().map(|member| member.name.clone()).collect(),
             primaries: Vec::new(),
             missing: asker.missing,
         };
@@ -103,6 +106,7 @@ mod tests {
         let (a, b) = (fellow("a:1"), fellow("b:1"));
         let mut routed = Routed {
             shards: Vec::new(),
+            members: Vec::new(),
             primaries: Vec::new(),
             missing: Vec::new(),
         };

@@ -5,10 +5,12 @@
 mod cgroup;
 mod group_memory;
 mod host;
+mod processors;
 pub(crate) mod server_status;
 
 pub use group_memory::GroupMemory;
 pub use host::CpuTimes;
+pub use processors::processors_allowed;
 
 use std::convert::Infallible;
 use std::time::Duration;

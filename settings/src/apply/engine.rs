@@ -2,6 +2,7 @@
 
 use mongodb::bson::{Bson, doc};
 use seekscope_run::tune::KnobValue;
+use seekscope_server::{Server, ServerError};
 
 use super::{Applier, ApplyError, no_means, parameter};
 use crate::discovery::{RUNTIME_CONFIG, value_of};
@@ -20,9 +21,9 @@ impl Applier {
         &mut self,
         changed: &[(Target, KnobValue)],
     ) -> Result<(), ApplyError> {
+        self.note_engine_text(changed).await?;
         let result = self.apply_engine(changed).await;
-        let engine = |target: &Target| matches!(target.set, Route::Engine { .. });
-        let keys = changed.iter().filter(|(target, _)| engine(target));
+        let keys = changed.iter().filter(|(target, _)| is_engine(target));
         match &result {
             Ok(()) => {
                 for (target, _) in keys {
@@ -65,20 +66,46 @@ impl Applier {
         let command = doc! { "setParameter": 1, RUNTIME_CONFIG: &text };
         let refused = |error| parameter::refused(&names, error);
         server.command("admin", command).await.map_err(refused)?;
-        let reply = server
-            .command("admin", doc! { "getParameter": 1, RUNTIME_CONFIG: 1 })
-            .await
-            .map_err(refused)?;
         // Up to 4.2 at least it reads back empty: nothing to compare there.
-        let said = reply.get_str(RUNTIME_CONFIG).unwrap_or_default();
+        let said = engine_text(server).await.map_err(refused)?;
         for (key, wanted) in &settings {
-            if let Some(found) = engine_string::lookup(said, key)
+            if let Some(found) = engine_string::lookup(&said, key)
                 && found != *wanted
             {
                 return Err(not_applied(key, wanted, &found));
             }
         }
         self.check_cache(changed).await
+    }
+
+    /// Writes down what the runtime configuration reads, before any key is set.
+    async fn note_engine_text(
+        &mut self,
+        changed: &[(Target, KnobValue)],
+    ) -> Result<(), ApplyError> {
+        let mut keys = (changed.iter()).filter(|(target, _)| is_engine(target));
+        let Some((first, _)) = keys.next().filter(|_| self.originals.engine_text.is_none()) else {
+            return Ok(());
+        };
+        let server = self.needed_server(&first.name)?;
+        let text = engine_text(server)
+            .await
+            .map_err(|error| parameter::refused(&first.name, error))?;
+        self.originals.engine_text = Some(text);
+        Ok(self.originals.save(&self.folder)?)
+    }
+
+    /// Has the runtime configuration read as it did before the first key was set. The keys have been put back:
+    /// the text alone is left, which newer servers keep, and which sets what it names to what it was.
+    /// A server that refuses it, such as an empty one, keeps the text of the keys, which does no harm.
+    pub(super) async fn restore_engine_text(&self) {
+        let (Some(text), Some(server)) = (&self.originals.engine_text, &self.means.server) else {
+            return;
+        };
+        if engine_text(server).await.is_ok_and(|now| now != *text) {
+            let command = doc! { "setParameter": 1, RUNTIME_CONFIG: text };
+            let _ = server.command("admin", command).await;
+        }
     }
 
     async fn check_cache(&self, changed: &[(Target, KnobValue)]) -> Result<(), ApplyError> {
@@ -111,6 +138,17 @@ impl Applier {
             _ => Ok(()),
         }
     }
+}
+
+fn is_engine(target: &Target) -> bool {
+    matches!(target.set, Route::Engine { .. })
+}
+
+/// What the runtime configuration reads.
+async fn engine_text(server: &Server) -> Result<String, ServerError> {
+    let command = doc! { "getParameter": 1, RUNTIME_CONFIG: 1 };
+    let reply = server.command("admin", command).await?;
+    Ok(reply.get_str(RUNTIME_CONFIG).unwrap_or_default().to_owned())
 }
 
 fn not_applied(knob: &str, wanted: &str, found: &str) -> ApplyError {

@@ -48,6 +48,9 @@ impl Applier {
             .collect();
         let engine = self.apply_engine(&due).await;
         let engine = engine.map_err(|error| error.to_string());
+        if engine.is_ok() {
+            self.restore_engine_text().await;
+        }
         for (target, value) in touched {
             let (name, result) = (
                 &target.name,

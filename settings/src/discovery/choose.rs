@@ -47,6 +47,12 @@ impl Discovered {
                 left_out.push((name.clone(), "not asked for".into()));
                 continue;
             }
+            if names.is_empty()
+                && let Some(why) = self.short_runs.get(name)
+            {
+                left_out.push((name.clone(), why.clone()));
+                continue;
+            }
             match self.settled(entry, &entries) {
                 Ok(settled) => entries.push(settled),
                 Err(why) if names.is_empty() => left_out.push((name.clone(), why)),

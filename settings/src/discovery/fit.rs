@@ -6,6 +6,8 @@ use seekscope_tune::space::{Knob, Range, Scale, Space};
 use crate::knob_file::KnobEntry;
 
 const SPECIALS_MAX: usize = 4;
+/// A range that ends below its beginning begins at this share of its end.
+const LOW_SHARE: i64 = 4;
 
 /// Percent become MiB.
 pub(super) fn scale_to_memory(entry: &mut KnobEntry, memory_mib: u64) -> Result<(), String> {
@@ -98,4 +100,32 @@ fn converted(knob: &Knob, value: KnobValue) -> Result<KnobValue, String> {
         ) => value,
         (_, value) => return Err(odd(&value)),
     })
+}
+
+/// Takes away what is above; whether there was something.
+pub(super) fn cap(entry: &mut KnobEntry, max: f64) -> bool {
+    match &mut entry.knob.range {
+        Range::Integer { low, high, .. } if *high as f64 > max => {
+            #[expect(clippy::cast_possible_truncation, reason = "below `high`")]
+            let max = max as i64;
+            *high = max.max(1);
+            if low >= high {
+                *low = (*high / LOW_SHARE).max(1);
+            }
+            true
+        }
+        Range::Float { low, high, .. } if *high > max => {
+            *high = max.max(1.0);
+            if low >= high {
+                *low = *high / LOW_SHARE as f64;
+            }
+            true
+        }
+        Range::Ordinal { values } => {
+            let before = values.len();
+            values.retain(|value| *value <= max);
+            values.len() < before
+        }
+        _ => false,
+    }
 }

@@ -4,15 +4,14 @@
 use mongodb::bson::Document;
 use seekscope_run::tune::KnobValue;
 use seekscope_server::{GroupMemory, ProcFs};
-use seekscope_tune::space::{Range, Risk};
+use seekscope_tune::space::Risk;
 
+use super::fit::cap;
 use crate::knob_file::{KnobEntry, Route};
 
 /// Left beside the cache where less is measured: a server at rest does not show what connections, sorts,
 /// index builds and the allocator will take.
 const BESIDE_CACHE_MIB_MIN: u64 = 256;
-/// A range that ends below its beginning begins at this share of its end.
-const LOW_SHARE: i64 = 4;
 
 /// Memory of a server whose process and memory groups can be seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -103,34 +102,6 @@ fn is_cache_in_mib(entry: &KnobEntry) -> bool {
     match &entry.set {
         Route::Engine { key, suffix } => key == "cache_size" && suffix == "MB",
         Route::Local { name, suffix } => name == "cache_size" && suffix == "M",
-        _ => false,
-    }
-}
-
-/// Takes away what is above; whether there was something.
-fn cap(entry: &mut KnobEntry, max: f64) -> bool {
-    match &mut entry.knob.range {
-        Range::Integer { low, high, .. } if *high as f64 > max => {
-            #[expect(clippy::cast_possible_truncation, reason = "below `high`")]
-            let max = max as i64;
-            *high = max.max(1);
-            if low >= high {
-                *low = (*high / LOW_SHARE).max(1);
-            }
-            true
-        }
-        Range::Float { low, high, .. } if *high > max => {
-            *high = max.max(1.0);
-            if low >= high {
-                *low = *high / LOW_SHARE as f64;
-            }
-            true
-        }
-        Range::Ordinal { values } => {
-            let before = values.len();
-            values.retain(|value| *value <= max);
-            values.len() < before
-        }
         _ => false,
     }
 }

@@ -8,6 +8,8 @@ mod choose;
 mod current;
 mod fit;
 mod memory;
+mod processors;
+mod runs;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +23,7 @@ pub use choose::{ChooseError, Chosen};
 pub(crate) use current::RUNTIME_CONFIG;
 use memory::Bounds;
 pub use memory::ServerMemory;
+pub use runs::Runs;
 
 use crate::host_files::HostFiles;
 use crate::knob_file::{KnobEntry, KnobFile, Preset, Route};
@@ -70,6 +73,10 @@ pub struct Surroundings<'a> {
     pub memory_mib: Option<u64>,
     /// `None` where the memory groups of the server's process cannot be seen from here.
     pub seen: Option<ServerMemory>,
+    /// Processors that the server's process may use, as far as that can be seen from here.
+    pub cpus: Option<u32>,
+    /// `None` where knobs are only listed.
+    pub runs: Option<Runs<'a>>,
 }
 
 /// Where a current value comes from.
@@ -119,6 +126,10 @@ pub struct Discovered {
     pub configured: BTreeMap<String, String>,
     /// Of knobs that may exhaust the server's memory: what bounds them, and what does not.
     pub memory_risks: BTreeMap<String, String>,
+    /// Of knobs that set numbers of threads: what bounds them.
+    pub cpu_bounds: BTreeMap<String, String>,
+    /// Of knobs that no run can judge: why. Unasked they are not tuned.
+    pub short_runs: BTreeMap<String, String>,
 }
 
 /// Says which knobs of `file` can be tuned here and what they are set to.
@@ -138,6 +149,8 @@ pub fn discover(
         limits: file.limits.clone(),
         configured: current::configured_texts(&replies.options),
         memory_risks: BTreeMap::new(),
+        cpu_bounds: BTreeMap::new(),
+        short_runs: BTreeMap::new(),
     };
     found
         .presets
@@ -171,6 +184,8 @@ pub fn discover(
             None => found.left_out.push((name.into(), why)),
         }
     }
+    found.bound_threads(replies, surroundings.cpus);
+    found.judge_runs(file, replies, surroundings);
     found
 }
 

@@ -11,6 +11,7 @@
 mod error;
 mod parse;
 mod route;
+mod run_min;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -21,6 +22,7 @@ use seekscope_tune::space::{Knob, Limit};
 pub use error::KnobFileError;
 pub(crate) use route::ENGINE_CONFIG;
 pub use route::Route;
+pub use run_min::RunMin;
 
 use crate::version::Versions;
 
@@ -51,6 +53,10 @@ pub struct KnobEntry {
     pub search: bool,
     /// Bounds and default are percent of the server's memory; discovery turns them into MiB.
     pub percent_of_memory: bool,
+    /// It sets a number of threads, which is not raised above the processors that the server may use.
+    pub at_most_cpus: bool,
+    /// Searched unasked only with longer runs.
+    pub run_min: Option<RunMin>,
 }
 
 /// Known-good values to try.

@@ -8,6 +8,7 @@ use seekscope_tune::space::{ChangeCost, Condition, Knob, Limit, Range, Risk, Sca
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::run_min::RunMinText;
 use super::{KnobEntry, KnobFile, KnobFileError, Pinned, Preset, Route, route};
 use crate::version::{Version, Versions};
 
@@ -69,6 +70,9 @@ struct KnobText {
     search: bool,
     #[serde(default)]
     percent_of_memory: bool,
+    #[serde(default)]
+    at_most_cpus: bool,
+    run_min: Option<RunMinText>,
 }
 
 fn yes() -> bool {
@@ -212,6 +216,9 @@ fn entry(text: KnobText) -> Result<KnobEntry, String> {
     if text.percent_of_memory && !matches!(knob.range, Range::Integer { .. }) {
         return Err("percent of memory are whole numbers".into());
     }
+    if text.at_most_cpus && !matches!(knob.range, Range::Integer { .. }) {
+        return Err("numbers of threads are whole numbers".into());
+    }
     Ok(KnobEntry {
         knob,
         set,
@@ -222,6 +229,8 @@ fn entry(text: KnobText) -> Result<KnobEntry, String> {
         why: text.why,
         search: text.search,
         percent_of_memory: text.percent_of_memory,
+        at_most_cpus: text.at_most_cpus,
+        run_min: text.run_min.map(RunMinText::checked).transpose()?,
     })
 }
 

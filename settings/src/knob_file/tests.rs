@@ -135,3 +135,25 @@ fn a_users_knobs_replace_the_catalogues() {
     file.merge(KnobFile::parse(&own).unwrap());
     assert_eq!(file.find("read_tickets").unwrap().len(), 1);
 }
+
+#[test]
+fn how_long_a_run_must_be_is_seconds_or_another_knobs() {
+    let parsed = |least: &str| {
+        let text = format!("{KNOB}at_most_cpus = true\nrun_min = {least}\n");
+        let file = KnobFile::parse(&text)?;
+        assert_eq!(KnobFile::parse(&file.to_toml()).unwrap(), file);
+        assert!(file.knobs[0].at_most_cpus);
+        Ok(file.knobs[0].run_min.clone())
+    };
+    assert_eq!(parsed("{ s = 30 }"), Ok(Some(RunMin::Seconds(30.0))));
+    let other = RunMin::Times {
+        of: "interval".into(),
+        times: 2.0,
+        unit_s: 1.0,
+    };
+    assert_eq!(parsed("{ of = \"interval\", times = 2 }"), Ok(Some(other)));
+    for wrong in ["{}", "{ s = 0 }", "{ s = 1, of = \"x\" }", "{ times = 2 }"] {
+        let error: KnobFileError = parsed(wrong).unwrap_err();
+        assert!(error.to_string().contains("run_min"), "{wrong}: {error}");
+    }
+}

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use seekscope_run::tune::KnobValue;
 use seekscope_tune::space::{ChangeCost, Range, Risk, Scale};
 
-use super::{KnobEntry, KnobFile, Route};
+use super::{KnobEntry, KnobFile, Route, RunMin};
 use crate::version::Versions;
 
 fn quoted(text: &str) -> String {
@@ -154,6 +154,18 @@ fn range_fields(range: &Range) -> Vec<(&'static str, String)> {
     }
 }
 
+fn run_min(least: &RunMin) -> String {
+    match least {
+        RunMin::Seconds(s) => format!("{{ s = {} }}", number(*s)),
+        RunMin::Times { of, times, unit_s } => format!(
+            "{{ of = {}, times = {}, unit_s = {} }}",
+            quoted(of),
+            number(*times),
+            number(*unit_s)
+        ),
+    }
+}
+
 fn version_fields(versions: &Versions) -> Vec<(&'static str, String)> {
     let ends = [("since", versions.since), ("until", versions.until)];
     ends.into_iter()
@@ -215,6 +227,12 @@ fn knob(entry: &KnobEntry) -> String {
     }
     if entry.percent_of_memory {
         fields.push(("percent_of_memory", "true".into()));
+    }
+    if entry.at_most_cpus {
+        fields.push(("at_most_cpus", "true".into()));
+    }
+    if let Some(least) = &entry.run_min {
+        fields.push(("run_min", run_min(least)));
     }
     for (name, value) in fields {
         let _ = writeln!(text, "{name} = {value}");

@@ -99,6 +99,26 @@ async fn types_are_kept_and_engine_keys_travel_together() {
 }
 
 #[tokio::test]
+async fn the_engines_configuration_reads_as_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let mongod = Mongod::start().await;
+    mongod.keep_engine_text();
+    let (entries, means) = entries(&mongod, &["eviction_dirty_trigger"]).await;
+    let mut applier = Applier::begin(&entries, means.clone(), folder.path()).unwrap();
+    let changed = configuration(&[("eviction_dirty_trigger", 60)]);
+    applier.apply(&changed).await.unwrap();
+    let text = Bson::from("eviction_dirty_trigger=60");
+    assert_eq!(mongod.parameter(RUNTIME), text);
+    // By a later process, which knows only what is on the disk.
+    let mut applier = Applier::resume(folder.path(), means).unwrap().unwrap();
+    assert!(applier.restore().await.is_complete());
+    let sent = mongod.set();
+    let back = [set(RUNTIME, "eviction_dirty_trigger=20"), set(RUNTIME, "")];
+    assert!(sent.ends_with(&back), "the keys first: {sent:?}");
+    assert_eq!(mongod.parameter(RUNTIME), Bson::from(""));
+}
+
+#[tokio::test]
 async fn refusals_are_typed() {
     let folder = tempfile::tempdir().unwrap();
     let mongod = Mongod::start().await;

@@ -1,13 +1,15 @@
 //! What recorded servers have.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mongodb::bson::{Bson, doc};
 use seekscope_run::tune::{KnobValue, KnobValues};
 use seekscope_settings::{
-    Catalogue, ChooseError, Discovered, KnobFile, ServerMemory, ServerProgram, ServerReplies,
-    Source, Surroundings, Unlocked, discover,
+    Catalogue, ChooseError, Discovered, KnobFile, RunMin, Runs, ServerMemory, ServerProgram,
+    ServerReplies, Source, Surroundings, Unlocked, discover,
 };
+use seekscope_tune::space::Range;
 
 use crate::recorded::{recorded, replies};
 use crate::support::made_up_host;
@@ -481,6 +483,107 @@ fn tickets_begin_where_a_server_takes_them() {
         let words = chosen.entries[0].range_in_words();
         assert_eq!(words, "5 to 512, logarithmic", "{name}");
     }
+}
+
+/// What is tuned unasked, and what is left out, with runs of so many seconds.
+fn unasked(length_s: Option<u64>) -> (Discovered, Vec<String>, Vec<(String, String)>) {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let runs = Runs {
+        length: length_s.map(Duration::from_secs),
+        remedy: "--trial-for makes them longer",
+    };
+    let surroundings = Surroundings {
+        unlocked: ALL,
+        runs: Some(runs),
+        ..Surroundings::default()
+    };
+    let found = discover(&file, &replies("4.2"), &surroundings);
+    let chosen = found.choose(&[]).unwrap();
+    let names = chosen.entries.iter().map(|entry| entry.knob.name.clone());
+    (found, names.collect(), chosen.left_out)
+}
+
+#[test]
+fn what_runs_are_too_short_for_is_not_searched() {
+    let dirty = ["eviction_dirty_trigger", "eviction_dirty_target"];
+    let files = ["close_idle_time", "close_scan_interval"];
+    let has = |names: &[String], all: &[&str]| {
+        let has = all.iter().map(|one| names.iter().any(|name| name == one));
+        has.collect::<Vec<_>>()
+    };
+    // A checkpoint is every 60 s.
+    for length_s in [None, Some(20), Some(60)] {
+        let (found, names, left_out) = unasked(length_s);
+        assert_eq!(has(&names, &dirty), [false, false], "{names:?}");
+        let why = left_out.iter().find(|(name, _)| name == dirty[0]).unwrap();
+        assert!(
+            why.1.contains("more than 60 s (checkpoint_seconds)") && why.1.contains("--trial-for"),
+            "{why:?}"
+        );
+        // Named it is tuned; that its runs are too short stands in the plan.
+        assert!(found.choose(&[dirty[0].into()]).is_ok());
+        assert!(found.short_runs.contains_key(dirty[0]));
+    }
+    let (_, names, left_out) = unasked(Some(100));
+    assert_eq!(has(&names, &dirty), [true, true], "{names:?}");
+    assert_eq!(has(&names, &["checkpoint_seconds"]), [false]);
+    assert_eq!(has(&names, &files), [false, false]);
+    let why = |name| &left_out.iter().find(|(other, _)| other == name).unwrap().1;
+    assert!(why("checkpoint_seconds").contains("more than 120 s"));
+    assert!(why("close_idle_time").contains("more than 100000 s"));
+}
+
+#[test]
+fn no_interval_is_tried_that_would_show_in_no_run() {
+    let (found, names, _) = unasked(Some(130));
+    assert!(names.contains(&"checkpoint_seconds".to_owned()));
+    let entry = |found: &Discovered, name: &str| {
+        let mut all = found.entries.iter();
+        all.find(|entry| entry.knob.name == name).unwrap().clone()
+    };
+    let words = entry(&found, "checkpoint_seconds").range_in_words();
+    assert_eq!(words, "15 to 130, logarithmic");
+    // What is set now stays possible.
+    let (found, ..) = unasked(Some(20));
+    let words = entry(&found, "checkpoint_seconds").range_in_words();
+    assert_eq!(words, "15 to 60, logarithmic");
+    // In a session's own file it is a number of seconds, for its checkpoints may not be tuned.
+    let trigger = entry(&found, "eviction_dirty_trigger");
+    assert_eq!(trigger.run_min, Some(RunMin::Seconds(60.0)));
+}
+
+#[test]
+fn threads_are_no_more_than_processors() {
+    let file = Catalogue::of(ServerProgram::Mongod).unwrap();
+    let range = |of_host: i32, seen: Option<u32>| {
+        let mut replies = replies("4.2");
+        replies.host = doc! { "system": { "numCores": of_host } };
+        let surroundings = Surroundings {
+            cpus: seen,
+            ..Surroundings::default()
+        };
+        let found = discover(&file, &replies, &surroundings);
+        let chosen = found.choose(&["eviction_threads_max".into()]).unwrap();
+        let said = found.cpu_bounds.get("eviction_threads_max").cloned();
+        let writes = found.presets.iter().find(|p| p.name == "write-heavy");
+        let threads = &writes.unwrap().values["eviction_threads_max"];
+        let entry = &chosen.entries[0].knob.range;
+        let Range::Integer { high, .. } = entry else {
+            panic!("{entry:?}");
+        };
+        assert_eq!(*threads, KnobValue::Integer(8.min(*high)));
+        (chosen.entries[0].range_in_words(), said.unwrap_or_default())
+    };
+    let (words, said) = range(64, None);
+    assert_eq!(
+        (words.as_str(), said.as_str()),
+        ("1 to 20, logarithmic", "")
+    );
+    let (words, said) = range(64, Some(6));
+    assert_eq!(words, "1 to 6, logarithmic");
+    assert!(said.contains("may use 6 processors"), "{said}");
+    // What is set now stays possible.
+    assert_eq!(range(2, Some(6)).0, "1 to 4, logarithmic");
 }
 
 #[test]

@@ -22,6 +22,8 @@ struct State {
     set: Vec<Document>,
     /// Parameters that take a value and do not keep it.
     deaf: Vec<String>,
+    /// As 4.4 and later: the engine's configuration reads as it was last set.
+    keeps_engine_text: bool,
 }
 
 pub(crate) struct Mongod {
@@ -64,6 +66,10 @@ impl Mongod {
             .get(name)
             .unwrap()
             .clone()
+    }
+
+    pub(crate) fn keep_engine_text(&self) {
+        self.state.lock().unwrap().keeps_engine_text = true;
     }
 
     pub(crate) fn make_deaf(&self, name: &str) {
@@ -156,10 +162,13 @@ fn set(command: &Document, state: &mut State) -> Document {
             .next()
             .unwrap()
             .to_owned();
-        return match value.as_str().unwrap().contains(&key) {
-            true => bad.reply,
-            false => recorded("4.2", "set-dirty").reply,
-        };
+        if value.as_str().unwrap().contains(&key) {
+            return bad.reply;
+        }
+        if state.keeps_engine_text {
+            state.parameters.insert(name.clone(), value.clone());
+        }
+        return recorded("4.2", "set-dirty").reply;
     }
     if !state.deaf.contains(name) {
         state.parameters.insert(name.clone(), value.clone());

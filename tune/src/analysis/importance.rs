@@ -40,7 +40,12 @@ fn share_of(mut estimates: Vec<f64>) -> Share {
 
 impl Analysis {
     /// The importance of every knob, and of pairs of the most important ones; the same for the same seed.
-    pub fn importance(&self, seed: u64) -> Importance {
+    /// `None` where nothing is known of any: the differences between settings may all be noise. The shares would
+    /// be shares of that, and one knob alone would always have all of it.
+    pub fn importance(&self, seed: u64) -> Option<Importance> {
+        if !self.believed.model.foretells() {
+            return None;
+        }
         let mut rng = SplitMix64::new(seed);
         let mut knobs: Vec<KnobImportance> = (0..self.space.knobs().len())
             .map(|knob| self.of_knob(knob, &mut rng))
@@ -54,7 +59,7 @@ impl Analysis {
             }
         }
         pairs.sort_by(|a, b| b.together.share.total_cmp(&a.together.share));
-        Importance { knobs, pairs }
+        Some(Importance { knobs, pairs })
     }
 
     fn of_knob(&self, knob: usize, rng: &mut SplitMix64) -> KnobImportance {

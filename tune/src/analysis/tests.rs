@@ -45,7 +45,7 @@ fn analysed() -> Analysis {
 
 #[test]
 fn importance_is_that_of_the_formula() {
-    let importance = analysed().importance(1);
+    let importance = analysed().importance(1).unwrap();
     let of = |name: &str| importance.knobs.iter().find(|k| k.knob == name).unwrap();
     // Variances: 1.44 / 12 and 0.36 / 12, so 80 % and 20 %.
     let steep = of("steep");
@@ -64,7 +64,7 @@ fn importance_is_that_of_the_formula() {
     let pair = &importance.pairs[0];
     assert!(pair.knobs.contains(&"choice".into()) && pair.knobs.contains(&"near".into()));
     assert!((pair.together.share - 0.2).abs() < 0.08, "{pair:?}");
-    assert_eq!(importance, analysed().importance(1));
+    assert_eq!(Some(importance), analysed().importance(1));
 }
 
 #[test]
@@ -101,4 +101,47 @@ fn knobs_that_do_nothing_go_back() {
             && minimal.loss_low <= minimal.loss
             && minimal.loss <= minimal.loss_high
     );
+}
+
+/// After so many runs of random settings of some knobs, of which the first makes a gain of so much from end to
+/// end, with noise of 5 %.
+fn after(knobs: usize, runs: usize, gain: f64, seed: u64) -> Analysis {
+    let range = Range::Float {
+        low: 0.0,
+        high: 1.0,
+        scale: Scale::Linear,
+    };
+    let knob = |nth: usize| Knob::new(&format!("knob{nth}"), range.clone(), Value::Float(0.5));
+    let space = Space::new((0..knobs).map(knob).collect(), Vec::new()).unwrap();
+    let mut optimiser = Optimiser::new(space.clone(), &[], Goal::Maximise, 1).unwrap();
+    let (mut history, mut rng) = (History::default(), SplitMix64::new(seed));
+    for _ in 0..runs {
+        let point: Vec<f64> = (0..knobs).map(|_| rng.unit_f64()).collect();
+        let levels = space.levels_at(&point);
+        let value = (gain * levels[0] + 0.05 * rng.normal()).exp();
+        history.trials.push(Trial {
+            configuration: space.configuration(&levels),
+            outcome: Outcome::Measured { value, noise: 1.0 },
+        });
+    }
+    optimiser.analyse(&history).unwrap()
+}
+
+#[test]
+fn where_no_knob_does_anything_none_is_important() {
+    let told = |knobs: usize, gain: f64| {
+        let seeds = (0..20).map(|seed| 7 * seed + 3);
+        let told = seeds.filter(|seed| {
+            let importance = after(knobs, 25, gain, *seed).importance(1);
+            importance.is_some_and(|all| all.knobs[0].distinguishable)
+        });
+        told.count()
+    };
+    for knobs in [1, 5] {
+        let (nothing, something) = (told(knobs, 0.0), told(knobs, 0.4));
+        assert!(nothing <= 3, "{knobs} knobs: {nothing} of 20");
+        assert!(something >= 18, "{knobs} knobs: {something} of 20");
+    }
+    // Of few settings nothing is known, whatever they showed.
+    assert_eq!(after(1, 3, 0.4, 1).importance(1), None);
 }

@@ -98,6 +98,17 @@ impl Cholesky {
         solved
     }
 
+    /// The diagonal of the inverse matrix.
+    pub(crate) fn inverse_diagonal(&self) -> Vec<f64> {
+        let mut diagonal = vec![0.0; self.size];
+        for i in 0..self.size {
+            for (sum, entry) in diagonal.iter_mut().zip(self.row(i)) {
+                *sum += entry * entry;
+            }
+        }
+        diagonal
+    }
+
     /// The factor times a vector: independent noise becomes noise with this covariance.
     pub(crate) fn colour(&self, vector: &[f64]) -> Vec<f64> {
         let mut coloured = Vec::with_capacity(self.size);

@@ -28,6 +28,7 @@ pub(crate) struct Process {
     columns: Vec<Vec<f64>>,
     factor: Cholesky,
     alpha: Vec<f64>,
+    outcomes: Vec<f64>,
     prior_variance: f64,
 }
 
@@ -44,11 +45,23 @@ impl Process {
             hyper,
             factor,
             alpha,
+            outcomes: data.outcomes.clone(),
         })
+    }
+
+    pub(crate) fn outcomes(&self) -> &[f64] {
+        &self.outcomes
     }
 
     pub(crate) fn hyper(&self) -> &Hyper {
         &self.hyper
+    }
+
+    /// What each outcome was, less what the others lead one to expect there (Rasmussen and Williams, 5.4.2).
+    pub(crate) fn left_out_residuals(&self) -> Vec<f64> {
+        let weights = self.factor.inverse_diagonal();
+        let pairs = self.alpha.iter().zip(weights);
+        pairs.map(|(alpha, weight)| alpha / weight).collect()
     }
 
     /// Covariances of a point with all data.

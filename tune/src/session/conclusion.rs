@@ -67,7 +67,9 @@ impl Session {
         let Some(analysis) = self.optimiser.analyse(&history) else {
             return;
         };
-        let importance = analysis.importance(self.seed(Stream::Importance, 0));
+        let Some(importance) = analysis.importance(self.seed(Stream::Importance, 0)) else {
+            return;
+        };
         let distinguishable = importance.knobs.iter().filter(|knob| knob.distinguishable);
         record.slices = distinguishable
             .take(SLICES_MAX)

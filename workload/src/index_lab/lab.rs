@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bson::doc;
 use futures_util::future::{Either, select};
-use seekscope_run::{BenchIndexBuild, monotonic_ns};
+use seekscope_run::{BenchIndexBuild, Limitation, monotonic_ns};
 use seekscope_server::{Namespace, Server, ServerError};
 
 use super::documents::IndexedDocuments;
@@ -15,7 +15,9 @@ use super::point_operations::PointOperations;
 use super::verify::{number, verify};
 use super::watch::Watch;
 use crate::sdu::id;
-use crate::{IndexKeys, LoadOptions, Progress, WorkloadError, checkpoint, drop_index, load};
+use crate::{
+    IndexKeys, LoadOptions, NoCheckpoint, Progress, WorkloadError, checkpoint, drop_index, load,
+};
 
 /// A collection on which indexes are built.
 #[derive(Debug)]
@@ -48,6 +50,13 @@ pub struct Built {
     pub ended_ns: u64,
     outcome: Result<(), ServerError>,
     watch: Watch,
+}
+
+/// A build that is recorded, with what is not known of it.
+#[derive(Debug)]
+pub struct Concluded {
+    pub build: BenchIndexBuild,
+    pub limitation: Option<Limitation>,
 }
 
 #[cfg(test)]
@@ -112,7 +121,7 @@ impl IndexLab {
         kind: &IndexKind,
         repetition: u32,
         progress: &(dyn Fn(BuildProgress) + Send + Sync),
-    ) -> Result<BenchIndexBuild, WorkloadError> {
+    ) -> Result<Concluded, WorkloadError> {
         let built = self.create(kind, progress).await?;
         self.conclude(kind, repetition, built).await
     }
@@ -171,7 +180,7 @@ impl IndexLab {
         kind: &IndexKind,
         repetition: u32,
         built: Built,
-    ) -> Result<BenchIndexBuild, WorkloadError> {
+    ) -> Result<Concluded, WorkloadError> {
         let mut result = BenchIndexBuild {
             kind: kind.name.into(),
             keys: kind.keys.into(),
@@ -187,20 +196,37 @@ impl IndexLab {
         };
         if let Err(error) = built.outcome {
             result.failure = Some(error.to_string());
-            return Ok(result);
+            return Ok(Concluded {
+                build: result,
+                limitation: None,
+            });
         }
         let (database, collection) = (self.namespace.database(), self.namespace.collection());
-        if checkpoint(&self.server).await.is_ok() {
-            let stats = doc! { "collStats": collection };
-            let stats = self.server.command(database, stats).await?;
-            let sizes = stats.get_document("indexSizes").ok();
-            result.index_bytes = sizes.and_then(|sizes| number(sizes, kind.name));
-        }
+        let limitation = match checkpoint(&self.server).await {
+            Ok(()) => {
+                let stats = doc! { "collStats": collection };
+                let stats = self.server.command(database, stats).await?;
+                let sizes = stats.get_document("indexSizes").ok();
+                result.index_bytes = sizes.and_then(|sizes| number(sizes, kind.name));
+                None
+            }
+            Err(error) => Some(size_unknown(error)),
+        };
         let verified = verify(&self.server, database, collection, kind.name, self.count).await;
         result.verified = verified.whole;
         let keys = verified.keys.unwrap_or(self.count);
         result.keys_per_s = keys as f64 / (result.elapsed_ns.max(1) as f64 / 1e9);
         drop_index(&self.server, &self.namespace, kind.name).await?;
-        Ok(result)
+        Ok(Concluded {
+            build: result,
+            limitation,
+        })
+    }
+}
+
+fn size_unknown(error: ServerError) -> Limitation {
+    Limitation {
+        what: "what the indexes take is not known".into(),
+        ..NoCheckpoint::from(error).limitation()
     }
 }

@@ -17,6 +17,6 @@ mod watch;
 pub use documents::{BigIndexDocuments, IndexedDocuments};
 pub use foreground::p99_ns;
 pub use kind::{IndexKind, kinds};
-pub use lab::{BuildProgress, Built, IndexLab};
+pub use lab::{BuildProgress, Built, Concluded, IndexLab};
 pub use memory_limit::MemoryLimit;
 pub use point_operations::PointOperations;

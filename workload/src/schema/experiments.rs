@@ -116,7 +116,8 @@ struct Figures<'a> {
     /// Three quarters of the queries took no longer.
     slow_year_ns: f64,
     insert_per_s: f64,
-    bytes: f64,
+    /// `None` where no checkpoint told.
+    bytes: Option<f64>,
 }
 
 impl<'a> Figures<'a> {
@@ -126,7 +127,7 @@ impl<'a> Figures<'a> {
             year_ns: year_ns(shape)?,
             slow_year_ns: upper_quartile(&shape.year_read_ns)?,
             insert_per_s: first_and_last(shape)?.1,
-            bytes: shape.storage.as_ref()?.disk_bytes()? as f64,
+            bytes: disk_bytes(shape),
         })
     }
 
@@ -187,6 +188,12 @@ fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
         }
         _ => String::new(),
     };
+    let space = match (base.bytes, reader.bytes) {
+        (Some(before), Some(after)) => {
+            format!(" and {:.2} times the space", after / before.max(1.0))
+        }
+        _ => String::new(),
+    };
     let faster = base.year_ns / reader.year_ns;
     let time = |ns: f64| {
         #[expect(
@@ -198,12 +205,11 @@ fn reading_reason(base: &Figures<'_>, reader: &Figures<'_>) -> String {
     };
     format!(
         "It reads a year of one series in {} instead of {} ({faster:.1} times faster{reads}) than one document per sample does; \
-         it takes inserts at {}/s instead of {}/s and {:.2} times the space.",
+         it takes inserts at {}/s instead of {}/s{space}.",
         time(reader.year_ns),
         time(base.year_ns),
         count(reader.insert_per_s),
         count(base.insert_per_s),
-        reader.bytes / base.bytes.max(1.0),
     )
 }
 
@@ -251,6 +257,11 @@ fn upper_quartile(times_ns: &[u64]) -> Option<f64> {
     sorted.sort_unstable();
     let rank = (sorted.len() * 3).div_ceil(4);
     Some(*sorted.get(rank.checked_sub(1)?)? as f64)
+}
+
+fn disk_bytes(shape: &SchemaShape) -> Option<f64> {
+    let bytes = shape.storage.as_ref()?.disk_bytes()?;
+    Some(bytes as f64)
 }
 
 fn first_and_last(shape: &SchemaShape) -> Option<(f64, f64)> {
@@ -350,6 +361,19 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn a_way_whose_size_is_not_known_is_recommended_all_the_same() {
+        let unsized_month = SchemaShape {
+            storage: None,
+            ..shape(month(), 320, 4_000.0, 50)
+        };
+        let shapes = [shape(sample(), 1600, 10_000.0, 100), unsized_month];
+        let text = recommendation(&shapes).unwrap();
+        assert!(text.contains("store one document per month"), "{text}");
+        assert!(text.contains("instead of 10,000/s."), "{text}");
+        assert!(!text.contains("space"), "{text}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::filling::{Filled, Filling};
 use super::query;
 use super::samples::{Answer, Samples};
 use super::variant::{Shape, Variant};
-use crate::{IndexKeys, Progress, WorkloadError, checkpoint, without_checkpoint};
+use crate::{IndexKeys, NoCheckpoint, Progress, WorkloadError, checkpoint};
 
 /// Rows per round trip: a year comes in one.
 const CURSOR_BATCH: u32 = 1_000_000;
@@ -97,7 +97,10 @@ pub async fn measure(
             let storage = storage_facts(&server, &options.database, &[&collection]).await?;
             filled_shape.storage = Some(storage);
         }
-        Err(error) => filled_shape.limitations.push(without_checkpoint(&error)),
+        Err(error) => {
+            let unknown = NoCheckpoint::from(error).limitation();
+            filled_shape.limitations.push(unknown);
+        }
     }
     let mut shapes = Vec::new();
     for (number, disk) in bed.disks().into_iter().enumerate() {

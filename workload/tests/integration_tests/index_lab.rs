@@ -38,7 +38,9 @@ async fn every_kind_is_built_and_verified_or_recorded_with_the_server_s_reason()
     assert_eq!(quiet, None, "the server becomes quiet");
     for kind in kinds(&documents) {
         for repetition in 1..=2 {
-            let build = lab.build(kind, repetition, &|_| ()).await.unwrap();
+            let concluded = lab.build(kind, repetition, &|_| ()).await.unwrap();
+            assert_eq!(concluded.limitation, None);
+            let build = concluded.build;
             assert_eq!(
                 (build.kind.as_str(), build.repetition),
                 (kind.name, repetition)
@@ -104,7 +106,7 @@ async fn other_load_beside_a_build_has_its_p99_before_during_and_after() {
     lab.remove_inserted().await.unwrap();
     let p99 = p99_ns(&seconds, &built).expect("before, during and after");
     assert!(p99.iter().all(|ns| *ns > 0), "{p99:?}");
-    let build = lab.conclude(kind, 1, built).await.unwrap();
+    let build = lab.conclude(kind, 1, built).await.unwrap().build;
     assert_eq!(
         (build.failure.as_deref(), build.verified),
         (None, Some(true)),

@@ -16,6 +16,8 @@ const MARGIN_BYTES: u64 = 4 << 20;
 const SLOWER_MAX: f64 = 1.05;
 /// How far what a run says of its gain may be from what was measured.
 const STATED_OFF_MAX: f64 = 0.25;
+/// From here on there is time for a pause, so that something should be said.
+const LONG_S: f64 = 6.0;
 
 /// Page cache for so much of the leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,9 +93,24 @@ impl Cell {
         })
     }
 
-    /// How many of its two conditions do not hold.
+    /// How many of its conditions do not hold.
     pub(crate) fn missed(&self) -> u32 {
-        u32::from(self.is_slower()) + u32::from(self.is_misjudged())
+        [self.is_slower(), self.is_misjudged(), self.is_silent()]
+            .map(u32::from)
+            .iter()
+            .sum()
+    }
+
+    /// Most runs say nothing of their gain, so that nothing of it can be wrong.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.stated().is_none()
+    }
+
+    /// The same where they could have said something. That it cannot help is said, too.
+    fn is_silent(&self) -> bool {
+        let gave_up = self.trials.iter().filter(|pair| pair[1].gave_up).count();
+        let is_long = self.middle(1, |trial| trial.whole_s) >= LONG_S;
+        self.says_nothing() && is_long && gave_up * 2 <= self.trials.len()
     }
 
     fn is_slower(&self) -> bool {
@@ -142,7 +159,7 @@ impl fmt::Display for Cell {
         let cache_mb = |trial: &Trial| trial.charged.cache_bytes as f64 / 1e6;
         write!(
             f,
-            "{:9}  {:6}  {:11}  {}  {}   {:4.2}, {:4.2}   {:5.1}, {:5.1}  (begins {:.2} s later){}{}",
+            "{:9}  {:6}  {:11}  {}  {}   {:4.2}, {:4.2}   {:5.1}, {:5.1}  (begins {:.2} s later){}{}{}",
             self.conditions.disk.name(),
             self.memory.name(),
             self.activity.name(),
@@ -160,6 +177,7 @@ impl fmt::Display for Cell {
             } else {
                 ""
             },
+            if self.is_silent() { "  SILENT" } else { "" },
         )
     }
 }

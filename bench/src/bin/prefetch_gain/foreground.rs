@@ -10,7 +10,7 @@ use bson::{RawDocumentBuf, doc};
 use seekscope_bench::gains::{Activity, Conditions, DiskLimits, Pairs};
 use seekscope_bench::replica_server::{ReplicaServer, ReplicaServerOptions};
 use seekscope_server::{Namespace, Server};
-use seekscope_stats::{SplitMix64, quantile_sorted};
+use seekscope_stats::{SplitMix64, median, quantile_sorted};
 use seekscope_workload::{LoadOptions, Sdu, SduOptions, load};
 
 use crate::trial::Bed;
@@ -18,6 +18,8 @@ use crate::trial::Bed;
 const DOCUMENTS: u64 = 20_000;
 /// Between the end of a read and the next.
 const PAUSE: Duration = Duration::from_millis(3);
+/// How many times as long the slowest hundredth of them may take with prefetch.
+const SLOWER_MAX: f64 = 1.2;
 
 fn others() -> Result<Namespace> {
     Ok(Namespace::new("others", "read")?)
@@ -39,8 +41,9 @@ pub(crate) async fn load_others(options: &ReplicaServerOptions) -> Result<()> {
     local.stop().await
 }
 
-/// Interleaved pairs on both disks.
-pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
+/// Interleaved pairs on both disks; on how many of them reads are held up.
+pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<u32> {
+    let mut missed = 0;
     println!(
         "\n{:30}  {:28}  {:28}  without / with (95 %)",
         "point reads meanwhile", "without ms", "with ms"
@@ -51,6 +54,7 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
             ..Conditions::default()
         };
         let mut p99 = Pairs::default();
+        let mut high = [Vec::new(), Vec::new()];
         let mut middle = Pairs::default();
         let mut random = SplitMix64::new(3);
         for number in 0..pairs {
@@ -63,11 +67,21 @@ pub(crate) async fn compare(bed: &mut Bed, pairs: u32) -> Result<()> {
             }
             middle.push(pair[0][0], pair[1][0]);
             p99.push(pair[0][1], pair[1][1]);
+            for (all, [_, one]) in high.iter_mut().zip(pair) {
+                all.push(one);
+            }
         }
+        let [without, with] = high.map(|all| median(&all).unwrap_or(f64::NAN));
+        let is_held_up = with > without * SLOWER_MAX;
+        missed += u32::from(is_held_up);
         println!("{:9}  median              {middle}", conditions.disk.name());
-        println!("{:9}  99th percentile     {p99}", conditions.disk.name());
+        println!(
+            "{:9}  99th percentile     {p99}{}",
+            conditions.disk.name(),
+            if is_held_up { "  HELD UP" } else { "" }
+        );
     }
-    Ok(())
+    Ok(missed)
 }
 
 /// Of all reads during a scan, ms, sorted.

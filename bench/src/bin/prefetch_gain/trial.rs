@@ -28,6 +28,8 @@ pub(crate) struct Trial {
     pub(crate) charged: Charged,
     /// How many times as fast seekscope said that the scan was.
     pub(crate) stated: Option<f64>,
+    /// It read nothing, or ended early, and said why.
+    pub(crate) gave_up: bool,
 }
 
 /// Where trials are made.
@@ -85,6 +87,7 @@ impl Bed {
         if prefetching {
             let document = RunDirectory::read_document(&folder.path().join("run"))?;
             let record = document.prefetch.context("no record")?;
+            trial.gave_up = !record.cannot_help.is_empty();
             trial.stated = record.gain.and_then(|gain| gain.ratio);
         }
         Ok(trial)

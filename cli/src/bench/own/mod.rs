@@ -7,6 +7,7 @@ pub use text::{print, sample};
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::BenchMeasurement;
@@ -52,6 +53,18 @@ pub fn check_repeatable(args: &RunArgs) -> Result<()> {
         return Err(Usage(format!("{}: {why}", args.workload)).into());
     }
     Ok(())
+}
+
+/// How long a run of its other phases takes, where all of them say so.
+pub fn duration(args: &RunArgs) -> Option<Duration> {
+    let (plan, _) = plan_of(args).ok()?;
+    let phases = plan.phases.iter().filter(|phase| Part::Rest.has(phase));
+    let lengths = phases.map(|phase| {
+        let ending = phase.roles.iter().filter(|role| !role.end.background);
+        let lengths: Option<Vec<Duration>> = ending.map(|role| role.end.duration).collect();
+        Some(phase.pause + lengths?.into_iter().max()?)
+    });
+    lengths.sum()
 }
 
 /// Its loading phases, for runs to come.
@@ -178,7 +191,8 @@ async fn work(
         }
         let clients = args.clients.map_or(1, |(_, count)| count);
         let wanted = data_set(plan);
-        data::begin_load(target, database, &wanted, clients).await?;
+        let beginning = data::begin_load(target, database, &wanted, clients);
+        stage.asking(beginning).await?;
         let phases = Phases {
             args,
             plan,
@@ -190,7 +204,8 @@ async fn work(
         phases.run(stage).await?;
         data::end_load(target, database, &wanted.name).await?;
         if args.target.drop {
-            data::drop_data(target, database, &wanted.name).await?;
+            let dropping = data::drop_data(target, database, &wanted.name);
+            stage.asking(dropping).await?;
         }
     }
     variants::close(stage, targets, args.target.keep).await

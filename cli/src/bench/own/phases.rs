@@ -40,7 +40,7 @@ pub enum Part {
 }
 
 impl Part {
-    fn has(self, phase: &PhasePlan) -> bool {
+    pub fn has(self, phase: &PhasePlan) -> bool {
         let loads = phase.roles.iter().any(RolePlan::is_load);
         match self {
             Self::All => true,
@@ -72,7 +72,7 @@ impl Phases<'_> {
                 tokio::time::sleep(phase.pause).await;
                 Ok(())
             };
-            stage.interruption.or(pause).await?;
+            stage.asking(pause).await?;
             let steps = phase.roles.iter().map(|role| AtOnce {
                 plan: self.step(phase, role, &reached),
                 background: role.end.background,
@@ -106,7 +106,7 @@ impl Phases<'_> {
         let _step = stage.progress.step("building indexes");
         let database = &self.args.target.database;
         let sent = async { Ok(self.target.server()?.command(database, command).await?) };
-        stage.interruption.or(sent).await?;
+        stage.asking(sent).await?;
         Ok(())
     }
 
@@ -145,8 +145,8 @@ impl Phases<'_> {
             arrivals: record(role.arrivals(reached_per_s)),
             warm_up: self.args.warm_up,
             expected: None,
-            stop: self.watch.as_ref().map(|watch| Arc::clone(&watch.stop)),
-            keep_seconds: self.watch.as_ref().map(|watch| Arc::clone(&watch.seconds)),
+            stop: None,
+            keep_seconds: self.watch.as_ref().map(|watch| watch.keep(role)),
         }
     }
 

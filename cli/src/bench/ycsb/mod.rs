@@ -191,7 +191,9 @@ impl<'a> Ycsb<'a> {
         }
         if self.args.target.drop {
             for target in &targets {
-                data::drop_data(target, &self.args.target.database, DATA_SET).await?;
+                let database = &self.args.target.database;
+                let dropping = data::drop_data(target, database, DATA_SET);
+                stage.asking(dropping).await?;
             }
         }
         variants::close(stage, targets, self.args.target.keep).await

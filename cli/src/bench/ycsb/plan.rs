@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use seekscope_run::Limitation;
 use seekscope_server::Namespace;
+use seekscope_workload::ownership::is_reserved;
 use seekscope_workload::ycsb::settings::histogram_file;
 use seekscope_workload::ycsb::{Edition, Properties, YcsbSettings, known, workload};
 
@@ -245,13 +246,15 @@ fn limitations(args: &YcsbArgs, given: &Properties) -> Vec<Limitation> {
     found
 }
 
-/// The database that a connection string names, if it does. What may be part of a password is never taken for it.
+/// The database for data that a connection string names, if it does: the server's own hold the user that logs in.
+/// What may be part of a password is never taken for it.
 fn database_of(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let hosts = rest.rsplit_once('@').map_or(rest, |(_, hosts)| hosts);
     let (_, path) = hosts.split_once('/')?;
     let name = path.split('?').next().unwrap_or_default();
-    Namespace::new(name, "any").is_ok().then_some(name)
+    let is_meant = Namespace::new(name, "any").is_ok() && !is_reserved(name);
+    is_meant.then_some(name)
 }
 
 #[cfg(test)]
@@ -263,6 +266,8 @@ mod tests {
         for (url, expected) in [
             ("mongodb://h1:1,h2/ycsb?w=1", Some("ycsb")),
             ("mongodb://u:p@h/ycsb", Some("ycsb")),
+            // Whether it holds the user or data, nothing is written to it.
+            ("mongodb://u:p@h/admin", None),
             ("mongodb+srv://u:pa/ss@h/?w=1", None),
             ("mongodb://h", None),
             ("mongodb://h/", None),

@@ -4,9 +4,15 @@
 //!
 //! The server's files are read and written past the page cache (`direct_io`), since control groups of version
 //! 1 do not limit what the kernel writes back by itself. Its memory group has no room for a larger cache.
-//! Everything after `--` goes to `seekscope tune`.
+//!
+//! For each seed there are two sessions. In the first `tune` searches with its default knobs and without the
+//! catalogue's presets, which know what the expert set. In the second what it found, the expert's setting and
+//! what the server came with meet in a duel, whose figures make the verdict. Everything after `--` goes to the
+//! first.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its result")]
+
+mod verdict;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,8 +23,10 @@ use seekscope_bench::Programs;
 use seekscope_bench::gains::{Conditions, Confinement, DiskLimits};
 use seekscope_server::{LocalServer, LocalServerOptions, Workspace};
 
+use verdict::{Duel, Found};
+
 const WORKLOAD: &str =
-    include_str!("../../../docs/examples/tune-dirty-cache/reader-and-updater.toml");
+    include_str!("../../../../docs/examples/tune-dirty-cache/reader-and-updater.toml");
 const DURATION: &str = "duration = \"130s\"";
 const EXPERT: &str = "expert 2018";
 const CACHE_BYTES: u64 = 512 << 20;
@@ -39,9 +47,16 @@ struct Arguments {
     /// Seeds of the search, one session for each
     #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
     seeds: Vec<u64>,
-    /// Seconds of a run
+    /// Seconds of a run: more than two checkpoints, as the server comes
     #[arg(long, default_value_t = 130)]
     run_for_s: u64,
+    /// Runs of the search at most. With the checkpoint before and after, each takes about 150 s; with four of
+    /// the baseline and two in between they are to be over in an hour
+    #[arg(long, default_value_t = 16)]
+    trials: u32,
+    /// Blocks of the duel at most
+    #[arg(long, default_value_t = 8)]
+    pairs: u32,
     /// Folder for the runs, which are kept
     #[arg(long, default_value = "seekscope-runs")]
     out: PathBuf,
@@ -67,29 +82,53 @@ async fn main() -> Result<()> {
         options.add_engine_entry(CONDITIONS.engine);
         let server = LocalServer::start(&options).await?;
         let confined = Confinement::begin(&mut workspace, server.pid(), &data, &CONDITIONS)?;
-        let tuned = arguments.tune(&server.uri(), &workload, *seed);
+        let judged = arguments.judge(&server.uri(), &workload, *seed);
         confined.end(&mut workspace)?;
         drop(server);
         std::fs::remove_dir_all(&data)?;
-        tuned?;
+        judged?;
     }
     Ok(())
 }
 
 impl Arguments {
-    fn tune(&self, uri: &str, workload: &Path, seed: u64) -> Result<()> {
+    /// Searches, fights, and says what came of it.
+    fn judge(&self, uri: &str, workload: &Path, seed: u64) -> Result<()> {
         println!("seed {seed}");
-        let out = self.out.join(format!("tune-dirty-cache-{seed}"));
+        let run = |what: &str| self.out.join(format!("tune-dirty-cache-{seed}-{what}"));
+        let (searching, fighting) = (run("search"), run("duel"));
+        let (trials, pairs) = (self.trials.to_string(), self.pairs.to_string());
+        let mut search = self.tune(uri, workload, seed, &searching);
+        search.args(["--trials", &trials, "--baseline-pairs", "2", "--pairs", "4"]);
+        finish(search.args(&self.tune))?;
+        let found = Found::read(&searching)?;
+        println!("{found}");
+        let mut duel = self.tune(uri, workload, seed, &fighting);
+        duel.args(["--trials", "2", "--baseline-pairs", "1", "--pairs", &pairs]);
+        duel.args(["--also", EXPERT]);
+        if !found.changes.is_empty() {
+            duel.args(["--also", &found.changes]);
+        }
+        finish(&mut duel)?;
+        println!("{}", Duel::read(&fighting, EXPERT, &found)?);
+        Ok(())
+    }
+
+    fn tune(&self, uri: &str, workload: &Path, seed: u64, out: &Path) -> Command {
         let mut command = Command::new(&self.programs.seekscope);
         command.args(["tune", uri, "--metric", "throughput:read"]);
-        command.args(["--also", EXPERT, "--allow-durability"]);
+        command.args(["--allow-durability", "--no-presets"]);
         command.arg("--workload").arg(workload);
         command.arg("--out").arg(out);
         command.args(["--seed", &seed.to_string()]);
-        let status = command.args(&self.tune).status().context("seekscope")?;
-        if !status.success() {
-            bail!("seekscope tune ended with {status}");
-        }
-        Ok(())
+        command
     }
+}
+
+fn finish(command: &mut Command) -> Result<()> {
+    let status = command.status().context("seekscope")?;
+    if !status.success() {
+        bail!("seekscope tune ended with {status}");
+    }
+    Ok(())
 }

@@ -1,0 +1,124 @@
+//! Is a server on another host than this process? Then nothing that this host does is its work. Where nobody can
+//! tell, it is not said to be.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::path::Path;
+use std::time::Duration;
+
+use mongodb::bson::{Document, doc};
+use seekscope_server::Server;
+use seekscope_server::examination::Routed;
+use seekscope_server::tcp_listener::is_this_host;
+use tokio::time::timeout;
+
+/// For asking who belongs to the set, and for looking up names.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// Of a set, or a router with its shards: are all of them elsewhere?
+pub async fn is_elsewhere(server: &Server, routed: Option<&Routed>) -> bool {
+    let mut hosts: Vec<String> = server.addresses().iter().map(|a| a.0.clone()).collect();
+    let members = match routed {
+        Some(routed) if routed.members.is_empty() => return false,
+        Some(routed) => routed.members.clone(),
+        // Servers of all ages know it by this name.
+        None => match timeout(LIMIT, server.command("admin", doc! { "isMaster": 1 })).await {
+            Ok(Ok(hello)) => members(&hello),
+            _ => return false,
+        },
+    };
+    hosts.extend(members.iter().map(|member| host_of(member).to_string()));
+    let looked = tokio::task::spawn_blocking(move || {
+        !hosts.is_empty() && hosts.iter().all(|host| is_remote(host))
+    });
+    matches!(timeout(LIMIT, looked).await, Ok(Ok(true)))
+}
+
+fn members(hello: &Document) -> Vec<String> {
+    let lists = ["hosts", "passives"].map(|name| hello.get_array(name).ok());
+    let names = lists.into_iter().flatten().flatten();
+    names.filter_map(|n| n.as_str().map(String::from)).collect()
+}
+
+fn host_of(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
+}
+
+/// A name that leads to no address tells nothing.
+fn is_remote(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let addresses: Vec<IpAddr> = match (bare, 0).to_socket_addrs() {
+        Ok(found) => found.map(|address| address.ip()).collect(),
+        Err(_) => return false,
+    };
+    let routes = fs::read_to_string("/proc/net/route").unwrap_or_default();
+    let is_bridge = |interface: &str| {
+        let folder = Path::new("/sys/class/net").join(interface);
+        folder.join("bridge").exists()
+    };
+    !addresses.is_empty()
+        && !is_this_host(host)
+        && !(addresses.iter()).any(|address| is_beside(*address, &routes, is_bridge))
+}
+
+/// Does a bridge of this host lead to it? Then it may be a container here.
+fn is_beside(address: IpAddr, routes: &str, is_bridge: impl Fn(&str) -> bool) -> bool {
+    let IpAddr::V4(address) = address else {
+        return false;
+    };
+    routes.lines().skip(1).any(|line| {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        // Interface, destination, gateway, then flags and counts, and the mask.
+        let [interface, destination, gateway, _, _, _, _, mask, ..] = fields.as_slice() else {
+            return false;
+        };
+        let (Some(destination), Some(mask)) = (network(destination), network(mask)) else {
+            return false;
+        };
+        let is_direct = network(gateway) == Some(0) && mask != 0;
+        is_direct && u32::from(address) & mask == destination && is_bridge(interface)
+    })
+}
+
+/// The kernel prints addresses as 32-bit words in the machine's byte order.
+fn network(hex: &str) -> Option<u32> {
+    let word = u32::from_str_radix(hex, 16).ok()?;
+    Some(u32::from(Ipv4Addr::from(word.to_ne_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_and_names_of_nothing_are_not_elsewhere() {
+        for host in ["127.0.0.1", "localhost", "[::1]", "no such name"] {
+            assert!(!is_remote(host), "{host}");
+        }
+        // TEST-NET-1: nobody's.
+        assert!(is_remote("192.0.2.7"));
+        assert_eq!(host_of("db1:27018"), "db1");
+        assert_eq!(host_of("[::1]:27018"), "[::1]");
+    }
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_lies_on_a_bridge_may_be_a_container_of_this_host() {
+        let routes = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n\
+                      eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n\
+                      eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n\
+                      docker0 000011AC 00000000 0001 0 0 0 0000FFFF 0 0 0\n";
+        let is_bridge = |interface: &str| interface == "docker0";
+        let beside = |address: &str| is_beside(address.parse().unwrap(), routes, is_bridge);
+        assert!(beside("172.17.0.2"));
+        assert!(!beside("192.0.2.9"), "on the network of eth0");
+        assert!(!beside("8.8.8.8"), "by the gateway");
+    }
+
+    #[test]
+    fn a_set_names_its_members() {
+        let hello = doc! { "hosts": ["a:1", "b:2"], "passives": ["c:3"], "arbiters": ["d:4"] };
+        assert_eq!(members(&hello), ["a:1", "b:2", "c:3"]);
+        assert!(members(&doc! {}).is_empty());
+    }
+}

@@ -1,0 +1,74 @@
+//! The plan as it is said before the first run: which knobs are searched, which are not though they could be,
+//! and what to know of those that are. The record has all of it, also of a quiet session.
+
+use std::collections::BTreeMap;
+
+use super::knobs::Choice;
+use crate::progress::Progress;
+
+/// Says it.
+pub fn tell(progress: Progress, choice: &Choice) {
+    for line in lines(choice) {
+        progress.say(line);
+    }
+}
+
+fn lines(choice: &Choice) -> Vec<String> {
+    let reasons = by_reason(&choice.left_out);
+    let left_out = reasons.into_iter();
+    let mut lines: Vec<String> = left_out
+        .map(|(why, names)| format!("Left out: {}: {why}.", names.join(", ")))
+        .collect();
+    let cautions = choice.cautions.iter();
+    lines.extend(cautions.map(|(knob, said)| format!("Caution, {knob}: {said}.")));
+    lines
+}
+
+/// Those that the user could let in, by what keeps them out: such a reason names the option or the phases that
+/// would do it.
+fn by_reason(left_out: &[(String, String)]) -> BTreeMap<&str, Vec<&str>> {
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let could_be = |why: &str| why.contains(" --") || why.contains("let it in");
+    for (name, why) in left_out.iter().filter(|(_, why)| could_be(why)) {
+        reasons.entry(why).or_default().push(name);
+    }
+    reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_tune::space::Space;
+
+    use super::*;
+
+    #[test]
+    fn what_an_option_would_let_in_is_said_once_for_each_reason() {
+        let left_out = [
+            ("a", "it weakens durability; --allow-durability unlocks it"),
+            ("b", "not asked for"),
+            ("c", "it weakens durability; --allow-durability unlocks it"),
+            (
+                "d",
+                "it shows in runs of more than 60 s; longer phases of the workload let it in",
+            ),
+        ];
+        let pair = |(name, why): (&str, &str)| (name.to_string(), why.to_string());
+        let choice = Choice {
+            entries: Vec::new(),
+            space: Space::new(Vec::new(), Vec::new()).unwrap(),
+            presets: Vec::new(),
+            also: Vec::new(),
+            left_out: left_out.map(pair).into(),
+            configured: BTreeMap::new(),
+            cautions: vec![pair(("e", "it is not raised above 4"))],
+        };
+        assert_eq!(
+            lines(&choice),
+            [
+                "Left out: d: it shows in runs of more than 60 s; longer phases of the workload let it in.",
+                "Left out: a, c: it weakens durability; --allow-durability unlocks it.",
+                "Caution, e: it is not raised above 4.",
+            ]
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! `tune` on MongoDB's own mongod: which knobs it searches with runs of which length, and how it leaves the
+//! server.
+
+use mongodb::bson::doc;
+use seekscope_bench::deployment::Topology;
+use serde_json::Value;
+
+use crate::running::{Running, own};
+use crate::schemas::assert_valid;
+use crate::support::{Bench, json, machine, stderr};
+
+const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
+const CACHE_GB: [&str; 2] = ["--wiredTigerCacheSizeGB", "0.25"];
+
+/// What the engine's configuration reads.
+fn engine_text(server: &Running) -> String {
+    let reply = server.command("admin", doc! { "getParameter": 1, RUNTIME: 1 });
+    reply.get_str(RUNTIME).unwrap().to_owned()
+}
+
+/// MiB.
+fn cache_mib(server: &Running) -> i64 {
+    let status = server.command("admin", doc! { "serverStatus": 1 });
+    let cache = status.get_document("wiredTiger").unwrap();
+    let cache = cache.get_document("cache").unwrap();
+    let bytes = cache.get("maximum bytes configured").unwrap();
+    let bytes = bytes.as_i64().or(bytes.as_i32().map(i64::from));
+    bytes.unwrap() >> 20
+}
+
+/// A short session whose figure is the same whatever is set.
+fn session(bench: &Bench, server: &Running, out: &str, more: &[&str]) -> std::process::Command {
+    let mut command = bench.seekscope(&["tune", server.uri(), "--out", out]);
+    command.args(["--command", "echo 7", "--maximize", "--trials", "3"]);
+    command
+        .args(["--baseline-pairs", "1", "--pairs", "4"])
+        .args(more);
+    command
+}
+
+fn names(document: &Value) -> Vec<String> {
+    let baseline = document["summary"]["baseline"].as_object().unwrap();
+    baseline.keys().cloned().collect()
+}
+
+/// Why a knob was left out; empty if it was not.
+fn why<'a>(document: &'a Value, knob: &str) -> &'a str {
+    let mut left_out = document["summary"]["left_out"].as_array().unwrap().iter();
+    let found = left_out.find(|one| one["knob"] == knob);
+    found.map_or("", |one| one["why"].as_str().unwrap())
+}
+
+#[test]
+fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &CACHE_GB);
+    let dirty = ["--knobs", "eviction_dirty_trigger,cache_size,read_tickets"];
+    let before_mib = cache_mib(&server);
+    assert_eq!(engine_text(&server), "");
+    let document = json(&mut session(&bench, &server, "run", &dirty));
+    assert_valid("tune", &document);
+    assert_eq!(document["summary"]["restored"], true);
+    assert_eq!(
+        (engine_text(&server).as_str(), cache_mib(&server)),
+        ("", before_mib)
+    );
+
+    // What somebody had set stays set, and reads as he wrote it.
+    let text = "cache_size=200MB,eviction_dirty_trigger=33";
+    server.command("admin", doc! { "setParameter": 1, RUNTIME: text });
+    let document = json(&mut session(&bench, &server, "again", &dirty));
+    assert_eq!(
+        document["summary"]["baseline"]["eviction_dirty_trigger"],
+        33
+    );
+    assert_eq!(
+        (engine_text(&server).as_str(), cache_mib(&server)),
+        (text, 200)
+    );
+}
+
+#[test]
+fn an_empty_engine_configuration_is_taken_and_changes_nothing() {
+    let server = own(Topology::Standalone, &CACHE_GB);
+    server.command(
+        "admin",
+        doc! { "setParameter": 1, RUNTIME: "cache_size=200MB" },
+    );
+    server.command("admin", doc! { "setParameter": 1, RUNTIME: "" });
+    assert_eq!(
+        (engine_text(&server).as_str(), cache_mib(&server)),
+        ("", 200)
+    );
+}
+
+#[test]
+fn only_what_runs_can_judge_is_searched() {
+    let _machine = machine();
+    let bench = Bench::new();
+    let server = own(Topology::Standalone, &CACHE_GB);
+    let of_checkpoints = [
+        "eviction_dirty_trigger",
+        "eviction_dirty_target",
+        "eviction_checkpoint_target",
+    ];
+    let of_files = [
+        "close_idle_time",
+        "close_handle_minimum",
+        "close_scan_interval",
+    ];
+    let searched = |out: &str, length: &[&str]| {
+        let mut command = session(&bench, &server, out, &["--allow-durability"]);
+        let output = command.args(length).output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let shown = json(&mut bench.seekscope(&["tune", "show", out]));
+        assert_valid("tune", &shown);
+        (shown, stderr(&output))
+    };
+    let (unknown, said) = searched("unknown", &[]);
+    let (short, _) = searched("short", &["--trial-for", "20s"]);
+    for document in [&unknown, &short] {
+        let names = names(document);
+        for knob in of_checkpoints.iter().chain(&of_files) {
+            assert!(!names.iter().any(|name| name == knob), "{names:?}");
+            assert!(why(document, knob).contains("--trial-for"), "{knob}");
+        }
+        assert!(why(document, "checkpoint_seconds").contains("more than 120 s"));
+        assert!(names.contains(&"read_tickets".to_owned()), "{names:?}");
+    }
+    // The plan says it before the first run.
+    let plan = said.split("baseline:").next().unwrap();
+    assert!(
+        plan.contains("Left out: ") && plan.contains("eviction_dirty_trigger"),
+        "{said}"
+    );
+    let (long, _) = searched("long", &["--trial-for", "130s"]);
+    let names = names(&long);
+    for knob in of_checkpoints.iter().chain(&["checkpoint_seconds"]) {
+        assert!(names.iter().any(|name| name == knob), "{knob}: {names:?}");
+    }
+    for knob in of_files {
+        assert!(!names.iter().any(|name| name == knob), "{names:?}");
+    }
+    // Named it is tuned, and the record says what that is worth.
+    let named = [
+        "--knobs",
+        "eviction_dirty_trigger",
+        "--trial-for",
+        "20s",
+        "-q",
+    ];
+    let document = json(&mut session(&bench, &server, "named", &named));
+    let caution = &document["summary"]["cautions"][0];
+    assert_eq!(caution["knob"], "eviction_dirty_trigger");
+    assert!(
+        caution["why"].as_str().unwrap().contains("more than 60 s"),
+        "{caution}"
+    );
+}
