@@ -131,7 +131,7 @@ fn an_interval_beyond_sense_is_too_few_to_tell() {
     );
     let text = joined(&terminal(&document, 200));
     assert!(
-        text.contains("minimal baseline too few to tell too few to tell 2"),
+        text.contains("minimal baseline (too few to tell) (too few to tell) 2"),
         "{text}"
     );
     let page = html(&document);
