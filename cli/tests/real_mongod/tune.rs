@@ -10,7 +10,6 @@ use crate::schemas::assert_valid;
 use crate::support::{Bench, json, machine, stderr};
 
 const RUNTIME: &str = "wiredTigerEngineRuntimeConfig";
-const CACHE_GB: [&str; 2] = ["--wiredTigerCacheSizeGB", "0.25"];
 
 /// What the engine's configuration reads.
 fn engine_text(server: &Running) -> String {
@@ -54,7 +53,7 @@ fn why<'a>(document: &'a Value, knob: &str) -> &'a str {
 fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
     let _machine = machine();
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &CACHE_GB);
+    let server = own(Topology::Standalone, &[]);
     let dirty = ["--knobs", "eviction_dirty_trigger,cache_size,read_tickets"];
     let before_mib = cache_mib(&server);
     assert_eq!(engine_text(&server), "");
@@ -82,7 +81,7 @@ fn the_engines_configuration_reads_after_a_session_as_it_did_before() {
 
 #[test]
 fn an_empty_engine_configuration_is_taken_and_changes_nothing() {
-    let server = own(Topology::Standalone, &CACHE_GB);
+    let server = own(Topology::Standalone, &[]);
     server.command(
         "admin",
         doc! { "setParameter": 1, RUNTIME: "cache_size=200MB" },
@@ -98,7 +97,7 @@ fn an_empty_engine_configuration_is_taken_and_changes_nothing() {
 fn only_what_runs_can_judge_is_searched() {
     let _machine = machine();
     let bench = Bench::new();
-    let server = own(Topology::Standalone, &CACHE_GB);
+    let server = own(Topology::Standalone, &[]);
     let of_checkpoints = [
         "eviction_dirty_trigger",
         "eviction_dirty_target",
