@@ -173,7 +173,7 @@ impl DiskCosts {
         let costs = match alone.ns_per_read {
             Some(alone_ns) => Self {
                 request_ns: alone_ns,
-                bytes_per_s: GAP_BYTES as f64 / alone_ns * 1e9,
+                bytes_per_s: guessed_rate(alone_ns),
                 depth: if alone_ns >= SLOW_NS {
                     SLOW_DEPTH
                 } else {
@@ -214,12 +214,17 @@ impl DiskCosts {
     pub(crate) fn unknown() -> Self {
         Self {
             request_ns: 1e6,
-            bytes_per_s: GAP_BYTES as f64 * 1e3,
+            bytes_per_s: guessed_rate(1e6),
             depth: DEPTH,
             request_from: Source::Guess,
             rate_from: Source::Guess,
         }
     }
+}
+
+/// Bytes per second with which gaps of [`GAP_BYTES`] are read through beside requests of `request_ns`.
+fn guessed_rate(request_ns: f64) -> f64 {
+    GAP_BYTES as f64 / request_ns.max(1.0) * 1e9
 }
 
 struct Trial {
@@ -286,6 +291,10 @@ pub fn calibrate(
     let costs = DiskCosts {
         // Where several are served no faster, it is the many that showed a limit.
         request_ns: together_ns,
+        // A guess holds only beside the request that it was made of: what one alone took in a tenth of a
+        // second that had been saved up says nothing of a disk at its limit.
+        bytes_per_s: guessed_rate(together_ns),
+        rate_from: Source::Guess,
         depth: named_depth.unwrap_or_else(|| {
             let mut depths = SLOW_DEPTH..DEPTH_MAX;
             depths.find(|d| f64::from(*d) >= gain).unwrap_or(DEPTH_MAX)

@@ -60,7 +60,9 @@ fn a_scan_finds_its_pages_in_memory_and_none_is_read_that_it_does_not_need() {
         number(&summary, "server_reads"),
         number(&summary, "server_misses"),
     );
-    assert!(reads > 500.0 && misses < reads / 2.0, "{summary}");
+    // What is read before the tracer is attached is not counted.
+    let most = 0.8 * number(&summary, "leaf_pages");
+    assert!(reads > most && misses < reads / 2.0, "{summary}");
     assert!(number(&summary, "released_bytes") > 0.0, "{summary}");
 
     // Where bytes are, they are not: that would take longer than the scan alone.

@@ -103,10 +103,15 @@ async fn resumed_from_any_step() {
             let done = resume(&bed.server, &mut request, &(), never())
                 .await
                 .unwrap();
-            assert_eq!(
-                done.resumed_from.as_deref(),
-                Some(found[0].phase.name()),
-                "{step}"
+            // That a swap is about to begin may have been on its way to the server when it was looked at.
+            let mut recorded = vec![found[0].phase.name()];
+            if step == Step::Swapping {
+                recorded.push(Phase::Swapping.name());
+            }
+            let resumed_from = done.resumed_from.as_deref().unwrap();
+            assert!(
+                recorded.contains(&resumed_from),
+                "{step}: {resumed_from}, not {recorded:?}"
             );
             let after = bed.scan("c").await;
             let order: Vec<i32> = after.iter().map(|d| d.get_i32("a").unwrap()).collect();
