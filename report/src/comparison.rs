@@ -290,10 +290,10 @@ fn tracer_time(phase: &Phase, trace: &TraceFacts) -> String {
 }
 
 fn cost_per_event(trace: &TraceFacts) -> String {
-    at_least(
-        trace,
-        format!("{} ns", format_number(trace.cost.ns_per_event)),
-    )
+    match trace.cost.known_ns_per_event() {
+        Some(event_ns) => at_least(trace, format!("{} ns", format_number(event_ns))),
+        None => "too few events to tell".into(),
+    }
 }
 
 /// Without the kernel's run-time statistics only the draining thread was measured.

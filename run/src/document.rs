@@ -184,6 +184,13 @@ pub struct TracerCost {
     pub share_of_server_cpu: f64,
 }
 
+impl TracerCost {
+    /// What an event cost, ns; `None` where there were too few to tell.
+    pub fn known_ns_per_event(&self) -> Option<f64> {
+        (self.ns_per_event > 0.0).then_some(self.ns_per_event)
+    }
+}
+
 /// One kind of I/O, and whether the trace covers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceCoverage {

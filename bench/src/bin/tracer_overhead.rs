@@ -88,7 +88,8 @@ async fn main() -> Result<()> {
     }
     show("build time", &pairs, |s| s.wall_s)?;
     show("server CPU time", &pairs, |s| s.server_cpu_s)?;
-    let costs: Vec<f64> = traces.iter().map(|t| t.cost.ns_per_event).collect();
+    let costs = traces.iter().filter_map(|t| t.cost.known_ns_per_event());
+    let costs: Vec<f64> = costs.collect();
     let programs: Vec<f64> = traces
         .iter()
         .map(|t| t.cost.program_ns as f64 / 1e6)

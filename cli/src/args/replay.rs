@@ -24,8 +24,9 @@ pub struct ReplayArgs {
     pub run: PathBuf,
     #[command(flatten)]
     pub target: TargetArgs,
-    /// File to play, by path, name or id; several times for several files, `all` for all of them,
-    /// which are laid out one after another [default: the file with the most bytes read]
+    /// File to play, by path, name, id, or the collection or index that it holds (DB.COLL,
+    /// DB.COLL/INDEX); several times for several files, `all` for all of them, which are laid out one
+    /// after another [default: the file with the most bytes read]
     #[arg(long, value_name = "FILE")]
     pub of: Vec<String>,
     /// Play only this phase of the run [default: all, with the time between them]

@@ -41,7 +41,7 @@ fn phase(phase: &Analysed<'_>) -> Value {
         "seen": trace.filter(|t| !t.truncated).map(|t| t.seen),
         "written": trace.map(|t| t.written),
         "lost": trace.filter(|t| !t.truncated).map(|t| t.lost),
-        "cost_ns_per_event": trace.map(|t| t.cost.ns_per_event),
+        "cost_ns_per_event": trace.and_then(|t| t.cost.known_ns_per_event()),
         "reads": trace.map(|_| phase.analysis.reads.calls),
         "read_bytes": trace.map(|_| phase.analysis.reads.bytes),
         "writes": trace.map(|_| phase.analysis.writes.calls),

@@ -191,7 +191,8 @@ fn chosen(
     Ok(ids)
 }
 
-/// By path, by name or by id. A file that was replaced while it was recorded has several ids.
+/// By path, by name, by what it holds, or by id. A file that was replaced while it was recorded has several
+/// ids.
 fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>> {
     let with_events = || {
         records
@@ -204,6 +205,9 @@ fn find_file(name: &str, ids: &[u32], records: &[FileRecord]) -> Result<Vec<u32>
     let mut found = same(&|record| record.path == name);
     if found.is_empty() {
         found = same(&|record| record.name() == name);
+    }
+    if found.is_empty() {
+        found = same(&|record| record.namespace.as_deref() == Some(name));
     }
     if found.is_empty() {
         return match name.parse::<u32>() {
@@ -223,7 +227,14 @@ fn not_found(name: &str, ids: &[u32], records: &[FileRecord]) -> anyhow::Error {
     let known: Vec<String> = ids
         .iter()
         .take(SHOWN)
-        .map(|id| played(*id, None, records).path)
+        .map(|id| {
+            let path = played(*id, None, records).path;
+            let record = records.iter().find(|record| record.file_id == *id);
+            match record.and_then(|record| record.namespace.as_deref()) {
+                Some(namespace) => format!("{namespace} ({path})"),
+                None => path,
+            }
+        })
         .collect();
     Usage(format!(
         "--of {name}: no reads or writes of such a file were recorded; most were of {}",
@@ -252,10 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_path_name_and_id() {
+    fn files_are_found_by_path_name_content_and_id() {
+        let holds = |namespace: &str, record: FileRecord| FileRecord {
+            namespace: Some(namespace.into()),
+            ..record
+        };
         let records = [
-            record(1, "/a/x"),
-            record(2, "/b/x"),
+            holds("shop.orders", record(1, "/a/x")),
+            holds("shop.orders/a_1", record(2, "/b/x")),
             record(3, "/b/y"),
             record(4, "/b/y"),
             record(5, "/b/silent"),
@@ -263,9 +278,11 @@ mod tests {
         let find = |name: &str| find_file(name, &[1, 2, 3, 4, 9], &records).ok();
         assert_eq!(find("/a/x"), Some(vec![1]));
         assert_eq!(find("y"), Some(vec![3, 4]));
+        assert_eq!(find("shop.orders"), Some(vec![1]));
+        assert_eq!(find("shop.orders/a_1"), Some(vec![2]));
         assert_eq!(find("2"), Some(vec![2]));
         assert_eq!(find("9"), Some(vec![9]), "without a record");
-        for wrong in ["x", "silent", "5", "7", "", "z"] {
+        for wrong in ["x", "silent", "5", "7", "", "z", "shop"] {
             assert_eq!(find(wrong), None, "{wrong}");
         }
     }

@@ -23,7 +23,7 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
         "lost": counted.map(|t| t.lost),
         "overwritten": counted.map(|t| t.overwritten),
         "truncated": trace.map(|t| t.truncated),
-        "cost_ns_per_event": trace.map(|t| t.cost.ns_per_event),
+        "cost_ns_per_event": trace.and_then(|t| t.cost.known_ns_per_event()),
         "backend": trace.map(|t| &t.backend),
         "filters": trace.map(|t| &t.filters),
         "coverage": trace.map(|t| &t.coverage),

@@ -67,7 +67,7 @@ pub(crate) fn recording_facts(input: &TraceReportInput<'_>) -> Option<Vec<Fact>>
         ),
         (
             "Cost per event",
-            (cost.ns_per_event > 0.0).then(|| format_mean_ns(cost.ns_per_event)),
+            cost.known_ns_per_event().map(format_mean_ns),
         ),
         ("Cost, of one CPU", share_of_cpu(input, trace)),
         (
