@@ -17,6 +17,7 @@ mod environment;
 mod exit;
 mod file_names;
 mod interruption;
+mod latency;
 mod layout;
 mod live_terminal;
 mod manual;

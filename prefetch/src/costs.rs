@@ -300,7 +300,6 @@ pub fn calibrate(
             depths.find(|d| f64::from(*d) >= gain).unwrap_or(DEPTH_MAX)
         }),
         request_from: Source::Measured,
-        ..alone
     };
     Ok((costs, together.ours))
 }

@@ -3,12 +3,12 @@
 
 use seekscope_report::bench::comparison::BenchComparison;
 use seekscope_run::{
-    BenchMeasurement, BenchStep, LatencySummary, OperationResult, RunDocument, StorageFacts,
-    Verification,
+    BenchMeasurement, BenchStep, OperationResult, RunDocument, StorageFacts, Verification,
 };
 use serde_json::{Value, json};
 
 use super::client_choice::name_of;
+use crate::latency::LatencyUs;
 use crate::output::run_document;
 
 /// The document printed by `--json`.
@@ -72,7 +72,7 @@ fn main_steps(measurement: &BenchMeasurement) -> Vec<&BenchStep> {
 
 fn operations(step: &BenchStep) -> Vec<Value> {
     let one = |operation: &OperationResult| {
-        let service = latency_us(&operation.service);
+        let service = LatencyUs::from(operation.service);
         json!({
             "step": step.name,
             "workload": step.workload,
@@ -88,7 +88,7 @@ fn operations(step: &BenchStep) -> Vec<Value> {
             "per_s_interval": operation.per_s_interval,
             "service_us": service,
             // In a closed loop an operation starts when it is sent.
-            "response_us": operation.response.as_ref().map_or(service, latency_us),
+            "response_us": operation.response.map_or(service, LatencyUs::from),
         })
     };
     step.operations.iter().map(one).collect()
@@ -123,7 +123,7 @@ fn step(step: &BenchStep) -> Value {
             "message": message,
         })).collect::<Vec<_>>(),
         "backlog_at_end": step.backlog_at_end,
-        "lag_us": latency_us(&step.lag),
+        "lag_us": LatencyUs::from(step.lag),
         "client_cpu_us_per_op": per_request(Some(step.client_cpu_ns)).map(|ns| ns / 1e3),
         "server_cpu_us_per_op": per_request(step.server_cpu_ns).map(|ns| ns / 1e3),
         "server_read_bytes_per_op": per_request(step.server_read_bytes),
@@ -156,18 +156,4 @@ fn write_amplification(measurement: &BenchMeasurement) -> Option<f64> {
         .filter_map(BenchStep::added_and_written)
         .fold((0, 0), |sum, step| (sum.0 + step.0, sum.1 + step.1));
     (added > 0).then(|| written as f64 / added as f64)
-}
-
-/// Percentiles where there are enough operations to speak of them, else null.
-fn latency_us(latency: &LatencySummary) -> Value {
-    let us = |ns: u64| ns as f64 / 1e3;
-    let at_least = |count: u64, ns: u64| (latency.count >= count).then(|| us(ns));
-    json!({
-        "mean": (latency.count > 0).then_some(latency.mean_ns / 1e3),
-        "p50": at_least(1, latency.p50_ns),
-        "p90": at_least(10, latency.p90_ns),
-        "p99": at_least(100, latency.p99_ns),
-        "p999": at_least(1000, latency.p999_ns),
-        "max": at_least(1, latency.max_ns),
-    })
 }

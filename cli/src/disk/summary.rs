@@ -2,8 +2,10 @@
 //! see `docs/schema/disk.schema.json`.
 
 use seekscope_report::disk::{OrderPrediction, sentences};
-use seekscope_run::{DiskMeasurement, DiskStep, JobOutcome, LatencySummary, RunDocument};
+use seekscope_run::{DiskMeasurement, DiskStep, JobOutcome, RunDocument};
 use serde_json::{Map, Value, json};
+
+use crate::latency::LatencyUs;
 
 /// Builds it: of a survey all steps, of a single job its figures.
 pub fn summary(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
@@ -121,26 +123,12 @@ fn outcome(outcome: &JobOutcome) -> Value {
         "operations": outcome.operations(),
         "iops": outcome.iops(),
         "bytes_per_s": outcome.bytes_per_s(),
-        "latency_us": latency_us(&main.latency),
-        "service_us": main.service.as_ref().map(latency_us),
-        "write_latency_us": (outcome.writes.operations > 0).then(|| latency_us(&outcome.writes.latency)),
-        "sync_latency_us": (outcome.syncs.operations > 0).then(|| latency_us(&outcome.syncs.latency)),
+        "latency_us": LatencyUs::from(main.latency),
+        "service_us": main.service.map(LatencyUs::from),
+        "write_latency_us": (outcome.writes.operations > 0).then(|| LatencyUs::from(outcome.writes.latency)),
+        "sync_latency_us": (outcome.syncs.operations > 0).then(|| LatencyUs::from(outcome.syncs.latency)),
         "cpu_us_per_io": outcome.cpu_us_per_io(),
         "behind": outcome.behind,
         "engine_notes": outcome.engine_notes,
-    })
-}
-
-/// Percentiles where there are enough operations to speak of them, else null.
-fn latency_us(latency: &LatencySummary) -> Value {
-    let us = |ns: u64| ns as f64 / 1e3;
-    let at_least = |count: u64, ns: u64| (latency.count >= count).then(|| us(ns));
-    json!({
-        "mean": latency.mean_ns / 1e3,
-        "p50": at_least(1, latency.p50_ns),
-        "p90": at_least(10, latency.p90_ns),
-        "p99": at_least(100, latency.p99_ns),
-        "p999": at_least(1000, latency.p999_ns),
-        "max": at_least(1, latency.max_ns),
     })
 }

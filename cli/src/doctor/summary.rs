@@ -1,11 +1,12 @@
 //! The figures of a run as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/doctor.schema.json`.
 
-use seekscope_pattern::{FileAnalysis, Transfers};
+use seekscope_pattern::FileAnalysis;
 use seekscope_run::units::format_bytes;
 use seekscope_run::{CacheState, RunDocument};
 use serde_json::{Value, json};
 
+use crate::latency::LatencyUs;
 use crate::output::run_document;
 
 use super::comparison::{Analysed, Comparison};
@@ -46,17 +47,11 @@ fn phase(phase: &Analysed<'_>) -> Value {
         "read_bytes": trace.map(|_| phase.analysis.reads.bytes),
         "writes": trace.map(|_| phase.analysis.writes.calls),
         "write_bytes": trace.map(|_| phase.analysis.writes.bytes),
-        "read_latency_us": trace.map(|_| latency_us(&phase.analysis.reads)),
+        "read_latency_us": trace.and_then(|_| LatencyUs::of_any(phase.analysis.reads.latency_ns)),
         "cache": trace.map(|_| phase.analysis.cache),
         "process_io": phase.phase.process_io,
         "files": phase.analysis.files.iter().map(|f| file(phase, f)).collect::<Vec<_>>(),
     })
-}
-
-fn latency_us(transfers: &Transfers) -> Value {
-    let us = |ns: u64| ns as f64 / 1e3;
-    let q = transfers.latency_ns;
-    json!({ "p50": us(q.p50), "p99": us(q.p99), "p999": us(q.p999), "max": us(q.max) })
 }
 
 fn file(phase: &Analysed<'_>, file: &FileAnalysis) -> Value {
@@ -78,6 +73,6 @@ fn file(phase: &Analysed<'_>, file: &FileAnalysis) -> Value {
         "run_bytes_p50": pattern.map(|p| p.run_bytes.p50),
         "seek_bytes_p50": pattern.map(|p| p.seek_bytes.p50),
         "device_read_bytes": file.cache.device_read_bytes,
-        "read_latency_us": latency_us(&file.reads),
+        "read_latency_us": LatencyUs::of_any(file.reads.latency_ns),
     })
 }

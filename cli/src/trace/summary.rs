@@ -5,9 +5,9 @@ use seekscope_pattern::{
     DirectionTrace, DiskTrace, FileTrace, QueueDepth, RoleTrace, SyncCalls, TraceAnalysis,
 };
 use seekscope_run::{Phase, RunDocument};
-use seekscope_stats::Quantiles;
 use serde_json::{Value, json};
 
+use crate::latency::LatencyUs;
 use crate::output::run_document;
 
 /// Builds it.
@@ -34,9 +34,9 @@ pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
         "writes": analysis.writes.calls,
         "write_bytes": analysis.writes.bytes,
         "syncs": analysis.syncs.calls,
-        "read_latency_us": latency_us(&analysis.reads.latency_ns),
-        "write_latency_us": latency_us(&analysis.writes.latency_ns),
-        "sync_latency_us": latency_us(&analysis.syncs.latency_ns),
+        "read_latency_us": LatencyUs::of_any(analysis.reads.latency_ns),
+        "write_latency_us": LatencyUs::of_any(analysis.writes.latency_ns),
+        "sync_latency_us": LatencyUs::of_any(analysis.syncs.latency_ns),
         "cache": analysis.cache,
         "queue_depth": queue_depth(&analysis.queue_depth),
         "files": analysis.files.iter().map(|f| file(f, requests)).collect::<Vec<_>>(),
@@ -52,15 +52,6 @@ pub fn document(run: &RunDocument, run_dir: &str) -> Value {
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
-}
-
-/// `null` when there was no call.
-fn latency_us(latency_ns: &Quantiles) -> Option<Value> {
-    let us = |ns: u64| ns as f64 / 1e3;
-    let q = latency_ns;
-    (q.count > 0).then(
-        || json!({ "p50": us(q.p50), "p99": us(q.p99), "p999": us(q.p999), "max": us(q.max) }),
-    )
 }
 
 fn queue_depth(depth: &QueueDepth) -> Value {
@@ -93,11 +84,11 @@ fn file(file: &FileTrace, requests: bool) -> Value {
         "write_pattern": file.writes.pattern.as_ref().map(|p| p.kind.name()),
         "cache": file.cache,
         "hit_share": hit_share(file),
-        "read_latency_us": latency_us(&file.reads.transfers.latency_ns),
-        "hit_latency_us": latency_us(&outcome.hit_ns),
-        "miss_latency_us": latency_us(&outcome.miss_ns),
-        "write_latency_us": latency_us(&file.writes.transfers.latency_ns),
-        "sync_latency_us": latency_us(&file.syncs.latency_ns),
+        "read_latency_us": LatencyUs::of_any(file.reads.transfers.latency_ns),
+        "hit_latency_us": LatencyUs::of_any(outcome.hit_ns),
+        "miss_latency_us": LatencyUs::of_any(outcome.miss_ns),
+        "write_latency_us": LatencyUs::of_any(file.writes.transfers.latency_ns),
+        "sync_latency_us": LatencyUs::of_any(file.syncs.latency_ns),
         "device_read_bytes": source.device_read_bytes,
         "disk_read_bytes": requests.then_some(file.device.reads.bytes),
         "disk_write_bytes": requests.then_some(file.device.writes.bytes),
@@ -118,10 +109,10 @@ fn role(role: &RoleTrace) -> Value {
         "threads": role.threads,
         "reads": role.reads.calls,
         "read_bytes": role.reads.bytes,
-        "read_latency_us": latency_us(&role.reads.latency_ns),
+        "read_latency_us": LatencyUs::of_any(role.reads.latency_ns),
         "writes": role.writes.calls,
         "write_bytes": role.writes.bytes,
-        "write_latency_us": latency_us(&role.writes.latency_ns),
+        "write_latency_us": LatencyUs::of_any(role.writes.latency_ns),
         "syncs": role.syncs.calls,
     })
 }
@@ -131,7 +122,7 @@ fn disk(disk: &DiskTrace) -> Value {
         json!({
             "requests": direction.transfers.calls,
             "bytes": direction.transfers.bytes,
-            "latency_us": latency_us(&direction.transfers.latency_ns),
+            "latency_us": LatencyUs::of_any(direction.transfers.latency_ns),
             "sequential_share": direction.pattern.as_ref().map(|p| p.sequential_share),
         })
     };
@@ -146,5 +137,5 @@ fn disk(disk: &DiskTrace) -> Value {
 }
 
 fn syncs(syncs: &SyncCalls) -> Value {
-    json!({ "requests": syncs.calls, "latency_us": latency_us(&syncs.latency_ns) })
+    json!({ "requests": syncs.calls, "latency_us": LatencyUs::of_any(syncs.latency_ns) })
 }
