@@ -71,36 +71,36 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
     match command {
         Command::Doctor(args) => {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
-            runtime()?.block_on(doctor::run(&args, &environment, arguments))
+            block_on(doctor::run(&args, &environment, arguments))
         }
-        Command::Top(args) => runtime()?.block_on(top::run(&args)),
+        Command::Top(args) => block_on(top::run(&args)),
         Command::Bench(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
-            runtime()?.block_on(bench::run(&args, &environment, arguments))
+            block_on(bench::run(&args, &environment, arguments))
         }
         Command::Collect(args) => {
             clean::offer(&environment, Progress::new(args.output.quiet))?;
-            runtime()?.block_on(collect::run(&args, &environment, arguments))
+            block_on(collect::run(&args, &environment, arguments))
         }
         Command::Merge(args) => merge::run(&args, arguments),
         Command::Disk(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
-            runtime()?.block_on(disk::run(&args, &environment, arguments))
+            block_on(disk::run(&args, &environment, arguments))
         }
         Command::Trace(args) => {
             clean::offer(&environment, Progress::new(args.record.output.quiet))?;
-            runtime()?.block_on(trace::run(*args, arguments))
+            block_on(trace::run(*args, arguments))
         }
-        Command::Layout(args) => runtime()?.block_on(layout::run(*args, &environment, arguments)),
-        Command::Reorder(args) => runtime()?.block_on(reorder::run(*args, &environment, arguments)),
-        Command::Prefetch(args) => runtime()?.block_on(prefetch::run(*args, arguments)),
+        Command::Layout(args) => block_on(layout::run(*args, &environment, arguments)),
+        Command::Reorder(args) => block_on(reorder::run(*args, &environment, arguments)),
+        Command::Prefetch(args) => block_on(prefetch::run(*args, arguments)),
         Command::Tune(args) => {
             clean::offer(&environment, Progress::new(args.output().quiet))?;
-            runtime()?.block_on(tune::run(*args, &environment, arguments))
+            block_on(tune::run(*args, &environment, arguments))
         }
         Command::Compare(args) => compare::run(&args),
-        Command::Mongoperf(args) => runtime()?.block_on(mongoperf_command::run(&args)),
-        Command::Replay(args) => runtime()?.block_on(replay::run(&args, arguments)),
+        Command::Mongoperf(args) => block_on(mongoperf_command::run(&args)),
+        Command::Replay(args) => block_on(replay::run(&args, arguments)),
         Command::Report(args) => report_command::run(&args),
         Command::Clean(args) => clean::run(&args, &environment),
         Command::Completions(args) => completions::run(&args),
@@ -108,11 +108,54 @@ fn run(command: Command, arguments: Vec<String>) -> Result<()> {
     }
 }
 
-/// Two workers do: waiting for one server, and listening for signals.
-fn runtime() -> Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
+/// Does a command's work. Two workers do: waiting for one server, and listening for signals.
+fn block_on(work: impl Future<Output = Result<()>>) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
-        .context("cannot start the asynchronous runtime")
+        .context("cannot start the asynchronous runtime")?;
+    let outcome = runtime.block_on(work);
+    end_quietly(runtime);
+    outcome
+}
+
+/// Ends the runtime, and says nothing of what that does to tasks of MongoDB's driver. A client that was dropped
+/// ends its sessions in a task of its own. While that asks for a connection, the other worker may just have ended
+/// the task that hands them out, which the driver takes for impossible, and panics.
+fn end_quietly(runtime: tokio::runtime::Runtime) {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !panic
+            .location()
+            .is_some_and(|place| is_of_driver(place.file()))
+        {
+            report(panic);
+        }
+    }));
+    drop(runtime);
+}
+
+fn is_of_driver(source_file: &str) -> bool {
+    source_file
+        .split('/')
+        .any(|part| part.starts_with("mongodb-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_of_the_driver_are_told_from_ours() {
+        let driver =
+            "/home/a/.cargo/registry/src/index/mongodb-3.9.1/src/cmap/connection_requester.rs";
+        assert!(is_of_driver(driver));
+        for ours in [
+            "cli/src/main.rs",
+            "/home/a/mongodb/seekscope/cli/src/main.rs",
+        ] {
+            assert!(!is_of_driver(ours), "{ours}");
+        }
+    }
 }
