@@ -1,14 +1,12 @@
 //! A run under way: its directory and document, saved after every step, ended exactly once.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use seekscope_pattern::events_of;
 use seekscope_run::{
-    FileRecord, IndexBuild, IoEvent, Limitation, Outcome, PathState, Phase, RunDirectory,
-    RunDocument, TraceFacts, monotonic_ns,
+    FileRecord, Limitation, Outcome, PathState, Phase, RunDirectory, RunDocument, TraceFacts,
+    monotonic_ns,
 };
 use seekscope_server::FileMap;
 
@@ -26,8 +24,6 @@ pub struct Session {
     pub file_map: Option<FileMap>,
     /// Files that were looked at without a trace; they join those of the trace at the end.
     pub more_files: Vec<FileRecord>,
-    /// Files of later traces get numbers from here on, so that numbers stay unique in the run.
-    pub next_file_id: Arc<AtomicU32>,
     /// The phase under way. It lives here because an interrupted phase must survive the future
     /// that was measuring it.
     open_phase: Arc<Mutex<Option<OpenPhase>>>,
@@ -120,7 +116,6 @@ impl Session {
             document,
             file_map: None,
             more_files: Vec::new(),
-            next_file_id: Arc::default(),
             open_phase: Arc::default(),
             is_discarded: false,
         }
@@ -166,21 +161,20 @@ impl Session {
         self.save()
     }
 
-    /// Takes over the phase whose measurement has ended, with the index it built.
-    pub fn close_phase(&mut self, index_build: Option<IndexBuild>) -> Result<()> {
+    /// Takes over the phase whose measurement has ended.
+    pub fn close_phase(&mut self) -> Result<()> {
         let open = self
             .open_phase
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         let Some(OpenPhase {
-            mut phase,
+            phase,
             trace_failure,
         }) = open
         else {
             return Ok(());
         };
-        phase.index_build = index_build;
         if let Some(why) = trace_failure {
             self.limit(Limitation {
                 what: format!("{TRACE_BROKE_OFF} \"{}\"", phase.name),
@@ -195,22 +189,6 @@ impl Session {
         self.save()
     }
 
-    /// Ends phases that a killed run left open at their last event. `events` are in order.
-    pub fn close_abandoned_phases(&mut self, events: &[IoEvent]) {
-        let last_ns = events.last().map_or(0, |e| e.t_ns + 1);
-        let abandoned: Vec<usize> = (0..self.document.phases.len())
-            .filter(|i| self.document.phases[*i].ended_ns == 0)
-            .collect();
-        for i in abandoned {
-            let phase = &mut self.document.phases[i];
-            phase.ended_ns = last_ns.max(phase.started_ns);
-            let written = events_of(phase, events).len() as u64;
-            phase.trace = Some(truncated_trace(written));
-            let limitation = no_trailer(&phase.name);
-            self.limit(limitation);
-        }
-    }
-
     /// Notes something that cannot be done, once.
     pub fn limit(&mut self, limitation: Limitation) {
         limit(&mut self.document, limitation);
@@ -219,7 +197,7 @@ impl Session {
     /// Marks the end. `reason` says why the outcome is not `ok`. An attempt that failed before there was
     /// anything to be kept, such as the server's name, leaves no folder: the error says it all.
     pub fn end(&mut self, outcome: Outcome, reason: Option<String>) -> Result<()> {
-        self.close_phase(None)?;
+        self.close_phase()?;
         self.document.outcome = outcome;
         self.document.outcome_reason = reason;
         self.document.ended_ns = Some(monotonic_ns());
@@ -266,25 +244,5 @@ impl Session {
             self.directory.save_files(&files)?;
         }
         Ok(())
-    }
-}
-
-/// Everything a reader of a run works from.
-#[derive(Debug)]
-pub struct Records {
-    pub files: Vec<FileRecord>,
-    pub events: Vec<IoEvent>,
-}
-
-impl Records {
-    /// Reads the records of a finished run; events in order of their start.
-    pub fn read(directory: &RunDirectory) -> Result<Self> {
-        let files = directory.files()?;
-        let mut events = Vec::new();
-        directory
-            .for_each_event(|e| events.push(*e))
-            .context("while reading the events of the run")?;
-        events.sort_by_key(|e| e.t_ns);
-        Ok(Self { files, events })
     }
 }

@@ -2,8 +2,8 @@
 //! would help and how much.
 //!
 //! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is
-//! judged as where it was made. [`Evidence`] is what is known, [`disk_opinion`] what that says of the disk; each file of `detectors` looks in it for
-//! one illness and stays silent without it; `answers` are the tables behind the findings; [`rank`]
+//! judged as where it was made. [`Evidence`] is what is known, [`disk_opinion`] what that says of the disk;
+//! each file of `detectors` looks in it for one illness and stays silent without it; `answers` are the tables behind the findings; [`rank`]
 //! puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
 //! an earlier run's predictions came true.
 
@@ -24,6 +24,7 @@ use seekscope_run::Finding;
 use serde::{Deserialize, Serialize};
 
 pub use answers::Answers;
+pub use detectors::key_order;
 pub use evidence::{Counters, Evidence};
 pub use opinion::disk_opinion;
 pub use ranking::rank;

@@ -335,7 +335,6 @@ impl Call {
 pub(crate) fn observed_phase() -> Phase {
     Phase {
         name: "observed".into(),
-        variant: "observed".into(),
         activity: "its own work for 60 s".into(),
         namespace: None,
         disk: Disk::Plain,

@@ -1,17 +1,16 @@
-//! From I/O events to access patterns: per phase and file, how consecutive offsets relate, how long
-//! they took and what the page cache had. Works from records alone.
+//! From I/O events to access patterns: per file, how consecutive offsets relate, how long calls
+//! took and what the page cache had. Works from records alone.
 //!
-//! [`analyse`] is the one pass over the events; [`DensityGrid`] is the picture of them.
+//! [`TraceAnalyser`] is the one pass over the events; [`DensityGrid`] is the picture of them.
 
 mod access;
-mod analysis;
 mod density;
 mod device_use;
 mod totals;
 mod trace;
+mod transfers;
 
 pub use access::{AccessPattern, Direction, PatternKind, SEQUENTIAL_WINDOW_BYTES};
-pub use analysis::{CacheCounts, FileAnalysis, PhaseAnalysis, Transfers, analyse, events_of};
 pub use density::{Axis, DensityGrid};
 pub use device_use::{Checkpoint, DeviceUse, DeviceUseFinder, FileUse, PAUSE_NS};
 pub use trace::QUEUE_DEPTH_MAX;
@@ -25,3 +24,4 @@ pub use trace::result::{
 };
 pub use trace::reuse::{DistanceCount, ReuseDistances};
 pub use trace::roles::ThreadRole;
+pub use transfers::{CacheCounts, Transfers};

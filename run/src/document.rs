@@ -130,15 +130,15 @@ pub struct IndexBuild {
     pub name: String,
     /// Documents indexed.
     pub documents: u64,
-    /// Build time, ns, from command sent to reply: that of the traced build.
+    /// Build time, ns, from command sent to reply.
     pub elapsed_ns: u64,
-    /// Further builds of the same index, each from the same cold start, untraced; ns.
+    /// Further builds of the same index, each from the same cold start; ns.
     #[serde(default)]
     pub repeats_ns: Vec<u64>,
 }
 
 impl IndexBuild {
-    /// The traced build and its repetitions, ns.
+    /// The build and its repetitions, ns.
     pub fn all_elapsed_ns(&self) -> impl Iterator<Item = u64> + '_ {
         std::iter::once(self.elapsed_ns).chain(self.repeats_ns.iter().copied())
     }
@@ -294,14 +294,12 @@ impl TraceFacts {
     }
 }
 
-/// One traced stretch of time. Its events are those of `io.parquet` with
+/// A stretch of time that was traced, or in which an index was built. Its events are those of `io.parquet` with
 /// `started_ns <= t_ns < ended_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
-    /// Unique in the run, e.g. "aged, emulated hdd".
+    /// Unique in the run, e.g. "observed" or "sdu.aged, emulated hdd".
     pub name: String,
-    /// Which variant of the data this phase worked on, e.g. "fresh", "aged", "observed".
-    pub variant: String,
     /// What the server did, for people: "index build {\"i\":1}" or "its own work for 30 s".
     pub activity: String,
     /// `database.collection` concerned, if one was.
@@ -311,8 +309,10 @@ pub struct Phase {
     /// CLOCK_MONOTONIC ns.
     pub started_ns: u64,
     pub ended_ns: u64,
+    /// The index that was built, where the phase is a build. Builds of a server that was watched meanwhile
+    /// lie within the phase of the watching, which has the trace.
     pub index_build: Option<IndexBuild>,
-    /// `None` when tracing was impossible; the run's limitations say why.
+    /// `None` where nothing was traced; where that was impossible the run's limitations say why.
     pub trace: Option<TraceFacts>,
     pub process_io: Option<ProcessIo>,
 }

@@ -132,6 +132,14 @@ pub struct LayoutFile {
     pub decay: Option<OrderDecay>,
 }
 
+impl LayoutFile {
+    /// Seconds of a cold scan that order would save; 0 where nothing was predicted.
+    pub fn scan_saved_s(&self) -> f64 {
+        let scan = self.predicted_scan.as_ref();
+        scan.map_or(0.0, |scan| (scan.now_s - scan.ordered_s).max(0.0))
+    }
+}
+
 /// How key order and disk order of a file's leaves relate. With N leaves in key order, leaf i from
 /// offset oᵢ to eᵢ, the gap gᵢ is oᵢ₊₁ − eᵢ; W is the read-ahead window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]

@@ -45,10 +45,9 @@ pub struct FileTable {
     began: SystemTime,
     /// Every file ever seen open, by the identity `stat` gives.
     seen: HashMap<FileKey, OpenFile>,
-    /// Files that events refer to; the position is the `file_id` less the first.
+    /// Files that events refer to; the position is the `file_id`.
     records: Vec<FileRecord>,
     ids: HashMap<FileKey, u32>,
-    first_id: u32,
     may_scan: bool,
     /// Ids whose records have changed since they were handed over.
     news: Vec<u32>,
@@ -84,7 +83,6 @@ impl FileTable {
             seen: HashMap::new(),
             records: Vec::new(),
             ids: HashMap::new(),
-            first_id: 0,
             may_scan: true,
             news: Vec::new(),
             told: HashSet::new(),
@@ -93,11 +91,6 @@ impl FileTable {
         };
         table.look()?;
         Ok(table)
-    }
-
-    /// Gives out ids from `first` upwards. To be called before the first is given.
-    pub fn number_from(&mut self, first: u32) {
-        self.first_id = first;
     }
 
     /// Every file seen open or mapped so far.
@@ -153,9 +146,7 @@ impl FileTable {
             };
         }
         self.may_be_found(key);
-        let file_id = u32::try_from(self.records.len())
-            .unwrap_or(u32::MAX)
-            .saturating_add(self.first_id);
+        let file_id = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         let record = self.describe(key, file_id);
         self.ids.insert(key, file_id);
         self.records.push(record);
@@ -167,8 +158,7 @@ impl FileTable {
 
     /// The record of an id that [`FileTable::resolve`] gave out.
     pub fn record(&self, file_id: u32) -> Option<&FileRecord> {
-        self.records
-            .get(usize::try_from(file_id.checked_sub(self.first_id)?).ok()?)
+        self.records.get(file_id as usize)
     }
 
     /// The records that changed since the last call.
@@ -223,8 +213,7 @@ impl FileTable {
             return;
         }
         let new = self.describe(key, file_id);
-        let at = file_id.checked_sub(self.first_id).map(|at| at as usize);
-        if let Some(record) = at.and_then(|at| self.records.get_mut(at))
+        if let Some(record) = self.records.get_mut(file_id as usize)
             && *record != new
         {
             *record = new;

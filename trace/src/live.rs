@@ -145,13 +145,6 @@ impl LiveSource {
         Ok(source)
     }
 
-    /// Gives out file ids from `first` upwards, for a run that holds several traces. Call before
-    /// the first drain.
-    pub fn with_first_file_id(mut self, first: u32) -> Self {
-        self.files.number_from(first);
-        self
-    }
-
     /// Adds the disks of files that were opened on filesystems not met before.
     fn follow_new_disks(&mut self) {
         if !self.add_disks {

@@ -48,6 +48,8 @@ pub struct DoctorArgs {
     pub demo: DemoArgs,
     #[command(flatten)]
     pub examine: ExamineArgs,
+    #[command(flatten)]
+    pub build: BuildArgs,
 }
 
 /// What is made of the findings.
@@ -96,6 +98,19 @@ pub struct DemoArgs {
     pub keep_data: bool,
 }
 
+/// An index build, to be seen at work.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With the connection string of a server")]
+pub struct BuildArgs {
+    /// An index that is slow to build, as JSON: '{"customer": 1}'
+    #[arg(long, value_name = "KEYS", requires = "collection")]
+    pub index: Option<String>,
+    /// Permit building that index on that collection and dropping it again. The server is watched until
+    /// the index is built, instead of --for
+    #[arg(long, requires = "index")]
+    pub allow_index_build: bool,
+}
+
 /// Options of `doctor` with a connection string; `collect` shares them.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "With the connection string of a server")]
@@ -125,13 +140,6 @@ pub struct ExamineArgs {
     /// A run of `seekscope disk` on the data's disk [default: the newest below ./seekscope-runs]
     #[arg(long, value_name = "RUN", requires = "target")]
     pub disk_run: Option<PathBuf>,
-    /// An index that is slow to build, as JSON: '{"customer": 1}'
-    #[arg(long, value_name = "KEYS", requires = "collection")]
-    pub index: Option<String>,
-    /// Permit building that index on that collection, traced, and dropping it again. Nothing else is
-    /// examined then
-    #[arg(long, requires = "index")]
-    pub allow_index_build: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -42,7 +42,7 @@ pub use disk::{
     AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
-pub use doctor::{DemoArgs, DoctorArgs, EmulatedDisk, ExamineArgs, JudgeArgs};
+pub use doctor::{BuildArgs, DemoArgs, DoctorArgs, EmulatedDisk, ExamineArgs, JudgeArgs};
 pub use layout::{CompareArgs, LayoutArgs, ScanDiskArgs};
 pub use packaging::{CompletionsArgs, ManualArgs};
 pub use prefetch::PrefetchArgs;

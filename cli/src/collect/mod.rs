@@ -22,7 +22,7 @@ use seekscope_run::{RunDirectory, RunDocument};
 use serde_json::json;
 
 use crate::args::CollectArgs;
-use crate::doctor::{Asked, Target, examine};
+use crate::doctor::{Asked, Target, Whom, examine};
 use crate::environment::Environment;
 use crate::output;
 use crate::progress::Progress;
@@ -49,10 +49,12 @@ pub async fn run(
     let progress = Progress::new(args.output.quiet);
     match target {
         Target::Server(uri) => {
-            let asked = Asked::new(uri, &args.examine, None)?;
+            let asked = Asked::new(uri, &args.examine)?;
+            let whom = Whom::Server(&asked);
             // Before examining begins, whose own handler would swallow a signal at its very end.
             let signals = Signals::catch();
-            let (session, measured) = examine(&asked, environment, arguments, progress).await?;
+            let (session, measured) =
+                examine(&whom, None, environment, arguments, progress).await?;
             if !session.is_discarded() {
                 progress.say(format!("Run: {}", session.directory.path().display()));
             }

@@ -1,23 +1,26 @@
 //! `doctor` without a target: the whole story on a private server and generated documents.
+//!
+//! The examination is that of any server, while it builds the same index on two collections. What is built
+//! after it, again or on the plain disk, is timed only.
 
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{CacheState, DeviceFacts, Disk, Limitation, Phase, TargetFacts};
+use seekscope_run::{DeviceFacts, Disk, Limitation};
 use seekscope_server::{
-    CgroupTree, LocalServer, LocalServerOptions, Namespace, ProcFs, Server, ServerBinary, SlowDisk,
-    SlowDiskSpec, Stopped, Workspace, page_cache,
+    CgroupTree, LocalServer, LocalServerOptions, Namespace, Server, ServerBinary, SlowDisk,
+    SlowDiskSpec, Stopped, Workspace,
 };
 use seekscope_workload::{
-    IndexKeys, IndexPlan, LoadOptions, Sdu, SduOptions, UpdateOptions, drop_index, load, update,
+    IndexKeys, IndexPlan, LoadOptions, Sdu, SduOptions, UpdateOptions, load, update,
 };
 
-use super::measurement::{Measurement, Traced};
-use crate::args::{DemoArgs, EmulatedDisk};
+use super::examine::{Asked, Builds, examine_server};
+use crate::args::{DemoArgs, EmulatedDisk, ExamineArgs};
 use crate::environment::Environment;
-use crate::file_names::FileNames;
+use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -44,22 +47,21 @@ struct Demo<'a> {
     plans: Vec<IndexPlan>,
 }
 
-/// Runs it. Dropping the future ends the server and removes its data.
+/// Runs it. However it ends, so does the server, and its data are removed.
 pub async fn run(
     session: &mut Session,
     args: &DemoArgs,
+    examine: &ExamineArgs,
     environment: &Environment,
     progress: Progress,
+    interruption: &Interruption,
 ) -> Result<()> {
     session.document.seed = Some(args.seed);
     let mut demo = Demo::prepare(session, args, environment, progress)?;
-    demo.load(session).await?;
-    for disk in demo.disks() {
-        for (variant, plan) in VARIANTS.into_iter().zip(demo.plans.clone()) {
-            demo.build_on(session, variant, &plan, &disk).await?;
-        }
-        demo.repeat(session, &disk).await?;
-    }
+    interruption.or(demo.load(session)).await?;
+    demo.examine(session, examine, environment, interruption)
+        .await?;
+    interruption.or(demo.time(session)).await?;
     demo.finish()
 }
 
@@ -83,7 +85,6 @@ impl<'a> Demo<'a> {
         let slow_disk = emulate(session, args, &device, &workspace)?;
         workspace.record_cgroup(slow_disk.as_ref().map(SlowDisk::group))?;
         progress.say(plan(args, &binary, &workspace, slow_disk.as_ref()));
-        session.document.device = Some(device);
         let data_bytes = args.docs * DOCUMENT_BYTES;
         let options = LocalServerOptions::new(
             binary,
@@ -106,11 +107,20 @@ impl<'a> Demo<'a> {
         emulated.into_iter().chain([Disk::Plain]).collect()
     }
 
-    async fn start(&mut self) -> Result<(LocalServer, Server)> {
+    async fn start(&mut self) -> Result<LocalServer> {
         let local = LocalServer::start(&self.options).await?;
         self.workspace.record_server(local.pid())?;
-        let server = Server::connect(&local.uri()).await?;
-        Ok((local, server))
+        Ok(local)
+    }
+
+    /// Starts the server on the plain disk or the emulated one.
+    async fn start_on(&mut self, disk: &Disk) -> Result<LocalServer> {
+        let local = self.start().await?;
+        if let (true, Some(slow_disk)) = (disk.is_emulated(), &mut self.slow_disk) {
+            // Only now: starting up is not what is measured.
+            slow_disk.add_process(local.pid())?;
+        }
+        Ok(local)
     }
 
     /// Stops the server with a last checkpoint, so that the next start finds all data in its files.
@@ -128,16 +138,11 @@ impl<'a> Demo<'a> {
     }
 
     async fn load(&mut self, session: &mut Session) -> Result<()> {
-        let (local, server) = {
+        let local = {
             let _step = self.progress.step("starting the local server");
             self.start().await?
         };
-        let facts = server.facts(&ProcFs::host()).await;
-        session.document.target = Some(TargetFacts {
-            local: true,
-            ..facts.target
-        });
-        session.save()?;
+        let server = Server::connect(&local.uri()).await?;
         let sdu = Sdu::new(SduOptions {
             seed: self.args.seed,
             compressibility: self.args.compressibility,
@@ -152,10 +157,6 @@ impl<'a> Demo<'a> {
                 .await?;
             self.plans.push(plan);
         }
-        let directory = Some(self.options.data_directory.as_path());
-        let names = FileNames::find(Some(&server), directory, &[]).await;
-        session.file_map = Some(names.map);
-        names.limitation.into_iter().for_each(|l| session.limit(l));
         let _step = self
             .progress
             .step("stopping the server, so that all data is in its files");
@@ -193,100 +194,54 @@ impl<'a> Demo<'a> {
         )
     }
 
-    fn evict(&self, session: &mut Session) -> Result<CacheState> {
-        let state = page_cache::evict(&self.options.data_directory)?.state();
-        if let CacheState::AsFound { why } = &state {
-            session.limit(Limitation {
-                what: "some builds did not begin on cold files, so they read less from the disk than they would have".into(),
-                why: why.clone(),
-                remedy: "put the data on a disk of its own with --data-dir; a filesystem in memory cannot be cold".into(),
-            });
-        }
-        Ok(state)
-    }
-
-    /// Starts the server on cold files, under the throttle if `disk` is emulated.
-    async fn start_cold(
+    /// The index on both collections, with everything that an examination looks at.
+    async fn examine(
         &mut self,
         session: &mut Session,
-        disk: &Disk,
-    ) -> Result<(LocalServer, Server, CacheState)> {
-        let (local, server) = self.start().await?;
-        // After the start, because a server that opens its files reads some of them.
-        let cache = self.evict(session)?;
-        if let (true, Some(slow_disk)) = (disk.is_emulated(), &mut self.slow_disk) {
-            // Only now: starting up is not what is measured.
-            slow_disk.add_process(local.pid())?;
-        }
-        Ok((local, server, cache))
-    }
-
-    /// One traced build.
-    async fn build_on(
-        &mut self,
-        session: &mut Session,
-        variant: &str,
-        plan: &IndexPlan,
-        disk: &Disk,
+        args: &ExamineArgs,
+        environment: &Environment,
+        interruption: &Interruption,
     ) -> Result<()> {
-        let text = format!(
-            "{}: building {INDEX_KEYS} on {}, traced",
-            disk.label(),
-            plan.namespace
-        );
-        let _step = self.progress.step(text);
-        let (local, server, cache) = self.start_cold(session, disk).await?;
-        let phase = Phase {
-            name: format!("{variant}, {}", disk.name()),
-            variant: variant.into(),
-            activity: format!("index build {INDEX_KEYS}"),
-            namespace: Some(plan.namespace.to_string()),
-            disk: disk.clone(),
-            cache,
-            started_ns: 0,
-            ended_ns: 0,
-            index_build: None,
-            trace: None,
-            process_io: None,
+        let Some(disk) = self.disks().into_iter().next() else {
+            return Ok(());
         };
-        let measurement = Measurement::begin(session, Some(local.pid()), Traced::Calls, phase)?;
-        let built = plan.build(&server).await;
-        drop(measurement);
-        session.close_phase(built.as_ref().ok().cloned())?;
-        built?;
-        self.drop_and_stop(session, &server, local, plan).await
+        let local = interruption.or(self.start_on(&disk)).await?;
+        let mut asked = Asked::new(&local.uri(), args)?;
+        asked.namespaces = VARIANTS.map(namespace).into_iter().collect::<Result<_>>()?;
+        let builds = Some(self.builds(self.plans.clone(), disk));
+        examine_server(
+            session,
+            &asked,
+            builds,
+            environment,
+            self.progress,
+            interruption,
+        )
+        .await?;
+        if let Some(target) = &mut session.document.target {
+            target.local = true;
+        }
+        interruption.or(self.stop(session, local)).await
     }
 
-    async fn drop_and_stop(
-        &mut self,
-        session: &mut Session,
-        server: &Server,
-        local: LocalServer,
-        plan: &IndexPlan,
-    ) -> Result<()> {
-        drop_index(server, &plan.namespace, &plan.name).await?;
-        self.stop(session, local).await
+    fn builds(&self, plans: Vec<IndexPlan>, disk: Disk) -> Builds {
+        Builds::ours(plans, disk, self.options.data_directory.clone())
     }
 
-    /// Further builds, variants taking turns so that both see the same noise.
-    async fn repeat(&mut self, session: &mut Session, disk: &Disk) -> Result<()> {
-        for repetition in 2..=self.args.repeats {
-            for (variant, plan) in VARIANTS.into_iter().zip(self.plans.clone()) {
-                let _step = self.progress.step(format!(
-                    "{}: building {INDEX_KEYS} on {}, {repetition} of {}",
-                    disk.name(),
-                    plan.namespace,
-                    self.args.repeats
-                ));
-                let (local, server, _) = self.start_cold(session, disk).await?;
-                let built = plan.build(&server).await?;
-                let same = |p: &&mut Phase| p.variant == variant && p.disk == *disk;
-                let phase = session.document.phases.iter_mut().find(same);
-                if let Some(build) = phase.and_then(|p| p.index_build.as_mut()) {
-                    build.repeats_ns.push(built.elapsed_ns);
+    /// Further builds, variants taking turns so that both see the same noise; each by a server just started,
+    /// whose own cache holds nothing.
+    async fn time(&mut self, session: &mut Session) -> Result<()> {
+        for (number, disk) in self.disks().into_iter().enumerate() {
+            let examined = u32::from(number == 0);
+            for _ in examined..self.args.repeats {
+                for plan in self.plans.clone() {
+                    let local = self.start_on(&disk).await?;
+                    let server = Server::connect(&local.uri()).await?;
+                    let mut builds = self.builds(vec![plan], disk.clone());
+                    builds.run(&server, self.progress).await?;
+                    builds.end(session).await?;
+                    self.stop(session, local).await?;
                 }
-                session.save()?;
-                self.drop_and_stop(session, &server, local, &plan).await?;
             }
         }
         Ok(())

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{ClockOffset, ExaminationRecord, Limitation, Outcome};
+use seekscope_run::{ClockOffset, Disk, ExaminationRecord, Limitation, Outcome};
 use seekscope_server::examination::diagnostic_files::{newest_realtime_ns, read_history};
 
-use super::permitted_build::phase;
+use super::measurement::observed;
 use crate::exit::Usage;
 use crate::session::Session;
 
@@ -46,14 +46,15 @@ pub fn run_of(folder: &Path, arguments: Vec<String>, out: Option<&Path>) -> Resu
     let mut session = Session::begin("doctor", arguments, out)?;
     session.document.started = clock;
     let times = || samples.iter().map(|sample| sample.t_ns);
-    let mut observed = phase("its own work, by its diagnostic files".into(), None);
-    observed.started_ns = times().min().unwrap_or(now_ns);
-    observed.ended_ns = times().max().unwrap_or(now_ns);
+    let activity = "its own work, by its diagnostic files".into();
+    let mut phase = observed(activity, None, Disk::Plain);
+    phase.started_ns = times().min().unwrap_or(now_ns);
+    phase.ended_ns = times().max().unwrap_or(now_ns);
     for sample in &mut samples {
         sample.source = SOURCE.into();
     }
     session.directory.counter_writer()?.write(&samples)?;
-    session.document.phases.push(observed);
+    session.document.phases.push(phase);
     session.document.examination = Some(ExaminationRecord {
         ftdc: Some(facts),
         ..ExaminationRecord::default()

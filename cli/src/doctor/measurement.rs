@@ -1,51 +1,53 @@
 //! A stretch of time during which the server's I/O is recorded.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use seekscope_run::directory::IoWriter;
 use seekscope_run::{
-    FileRecord, IoEvent, IoKind, Limitation, Phase, ProcessIo, ThreadRecord, monotonic_ns,
+    CacheState, Disk, FileRecord, IoEvent, IoKind, Limitation, Phase, ProcessIo, ThreadRecord,
+    monotonic_ns,
 };
-use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
+use seekscope_server::{Namespace, ProcFs};
 use seekscope_trace::{
     EventSink, Group, LiveSource, Recording, SinkError, TraceError, TraceOptions,
 };
 
 use crate::session::{OpenPhase, Session};
 
-/// What of a process's I/O is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traced {
-    /// Read and write calls.
-    Calls,
-    /// Also syncs, rings, and the requests for its files; what the kernel does not let us follow is a
-    /// limitation. Page faults and libaio are left out: the database maps no data files and submits
-    /// nothing to libaio, and following them costs everybody.
-    WithDisk,
-    /// Only the kernel's own counters of the process.
-    Nothing,
+/// Loads the programs that record a process's read and write calls, syncs, rings, and the requests for its
+/// files. What the kernel does not let us follow is a limitation. Page faults and libaio are left out: the
+/// database maps no data files and submits nothing to libaio, and following them costs everybody.
+pub fn attach(pid: u32) -> Result<LiveSource, TraceError> {
+    LiveSource::attach(&TraceOptions {
+        kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
+        groups: vec![Group::Calls, Group::Uring, Group::Block],
+        ..TraceOptions::new(pid)
+    })
 }
 
-impl Traced {
-    fn options(self, pid: u32) -> Option<TraceOptions> {
-        let calls = TraceOptions::new(pid);
-        match self {
-            Self::Calls => Some(calls),
-            Self::WithDisk => Some(TraceOptions {
-                kinds: vec![IoKind::Read, IoKind::Write, IoKind::Sync],
-                groups: vec![Group::Calls, Group::Uring, Group::Block],
-                ..calls
-            }),
-            Self::Nothing => None,
-        }
+/// The stretch of time in which a server is watched.
+pub fn observed(activity: String, namespace: Option<&Namespace>, disk: Disk) -> Phase {
+    Phase {
+        name: "observed".into(),
+        activity,
+        namespace: namespace.map(ToString::to_string),
+        disk,
+        cache: as_found(),
+        started_ns: 0,
+        ended_ns: 0,
+        index_build: None,
+        trace: None,
+        process_io: None,
     }
+}
 
-    /// Loads the programs into the kernel; `None` where nothing is to be traced.
-    pub fn attach(self, pid: u32) -> Option<Result<LiveSource, TraceError>> {
-        Some(LiveSource::attach(&self.options(pid)?))
+/// What is said of caches that nobody emptied.
+pub fn as_found() -> CacheState {
+    CacheState::AsFound {
+        why: "caches of a server that is not ours are left alone; reads that hit them cost a cold server more".into(),
     }
 }
 
@@ -60,20 +62,10 @@ pub struct Measurement {
 }
 
 impl Measurement {
-    /// Starts recording process `pid`. Where tracing is impossible the session's limitations say
-    /// why, and the counters of `/proc` are still taken.
+    /// Starts recording process `pid` with what was attached beforehand, which takes the kernel a while;
+    /// `None` where nothing is to be traced. Where tracing is impossible the session's limitations say why,
+    /// and the counters of `/proc` are still taken.
     pub fn begin(
-        session: &mut Session,
-        pid: Option<u32>,
-        traced: Traced,
-        phase: Phase,
-    ) -> Result<Self> {
-        let source = pid.and_then(|pid| traced.attach(pid));
-        Self::begin_with(session, pid, source, phase)
-    }
-
-    /// The same with what was attached beforehand, which takes the kernel a while.
-    pub fn begin_with(
         session: &mut Session,
         pid: Option<u32>,
         source: Option<Result<LiveSource, TraceError>>,
@@ -81,16 +73,12 @@ impl Measurement {
     ) -> Result<Self> {
         let sink = RunSink {
             writer: session.directory.io_writer()?,
-            next_file_id: Arc::clone(&session.next_file_id),
             events: Arc::default(),
         };
         let events = Arc::clone(&sink.events);
         let recording = match source {
             Some(Ok(source)) => {
                 note_refused(session, &source);
-                // Numbers stay unique in the run although each trace counts its files anew.
-                let first_file_id = sink.next_file_id.load(Ordering::Relaxed);
-                let source = source.with_first_file_id(first_file_id);
                 Some(Recording::start(Box::new(source), Box::new(sink)))
             }
             Some(Err(error)) => {
@@ -184,10 +172,9 @@ fn untraced(error: &TraceError) -> Limitation {
     }
 }
 
-/// Passes events on to the run directory and keeps the next trace's file numbers apart.
+/// Passes events on to the run directory and counts them.
 struct RunSink {
     writer: IoWriter,
-    next_file_id: Arc<AtomicU32>,
     events: Arc<AtomicU64>,
 }
 
@@ -198,8 +185,6 @@ impl EventSink for RunSink {
     }
 
     fn file(&mut self, file: &FileRecord) -> Result<(), SinkError> {
-        self.next_file_id
-            .fetch_max(file.file_id.saturating_add(1), Ordering::Relaxed);
         EventSink::file(&mut self.writer, file)
     }
 

@@ -1,28 +1,20 @@
 //! `seekscope doctor`: gather, conclude, report.
 //!
-//! `examine` watches a server and leaves its records in the run directory; `conclusion` derives all that
-//! is said from the records of any run, `recorded` of those that were brought here, `judgement` holds
-//! findings against an earlier run's and a user's limits. `index_builds`
-//! (with `demo`, `permitted_build`, `comparison`, `findings`, `results`, `summary`) is the older kind of
-//! run, which builds indexes and compares them.
+//! `examine` watches a server and leaves its records in the run directory, `demo` one of our own;
+//! `conclusion` derives all that is said from the records of any run, `recorded` of those that were brought
+//! here, `judgement` holds findings against an earlier run's and a user's limits.
 
-mod comparison;
 mod conclusion;
 mod demo;
 mod diagnostic_folder;
 mod examine;
-mod findings;
-mod index_builds;
 mod judgement;
 mod measurement;
-mod permitted_build;
 mod recorded;
-mod results;
 mod scan_times;
-mod summary;
 
 pub use conclusion::Conclusion;
-pub use examine::{Asked, examine};
+pub use examine::{Asked, Whom, examine};
 pub use judgement::Earlier;
 pub use recorded::show_run;
 
@@ -34,8 +26,10 @@ use seekscope_server::examination::rights::role_script;
 
 use crate::args::DoctorArgs;
 use crate::environment::Environment;
-use crate::exit::Usage;
+use crate::exit::{NotPermitted, Usage};
 use crate::output;
+use crate::progress::Progress;
+use judgement::Judgement;
 
 /// What the command is to be done to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,12 +82,33 @@ pub async fn run(
     if args.print_role {
         return print_role(target).await;
     }
-    match target {
-        None => index_builds::run(args, environment, arguments).await,
-        Some(Target::Server(_)) if args.examine.allow_index_build => {
-            index_builds::run(args, environment, arguments).await
+    let asked;
+    let whom = match target {
+        None => Whom::Demo(&args.demo, &args.examine),
+        Some(Target::Server(uri)) => {
+            asked = Asked::new(uri, &args.examine)?.with_build(&args.build)?;
+            Whom::Server(&asked)
         }
-        Some(Target::Server(uri)) => examine::run(args, uri, environment, arguments).await,
-        Some(Target::Recorded(path)) => recorded::run(args, path, arguments).await,
+        Some(Target::Recorded(path)) => return recorded::run(args, path, arguments).await,
+    };
+    let judgement = Judgement::new(&args.judge)?;
+    let progress = Progress::new(args.output.quiet);
+    if args.build.index.is_some() && !args.build.allow_index_build {
+        progress.say("--index alone builds nothing: add --allow-index-build to permit building and dropping it.");
     }
+    let out = args.out.as_deref();
+    let (mut session, measured) = examine(&whom, out, environment, arguments, progress).await?;
+    if session.document.phases.is_empty() {
+        // Nothing was measured: there is nothing to show but the error.
+        return measured;
+    }
+    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
+    conclusion.show(&session, &args.output, progress)?;
+    measured?;
+    if conclusion.is_blind(&session.document) {
+        let text = "nothing of the server may be read, neither through it nor on its host; the least role and \
+                    rights are printed by: seekscope doctor --print-role";
+        return Err(NotPermitted(text.into()).into());
+    }
+    judgement.judge(conclusion.diagnosis())
 }

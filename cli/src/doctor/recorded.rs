@@ -3,12 +3,11 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{RunDirectory, RunDocument, RunError};
+use seekscope_run::{RunDirectory, RunError};
 
 use super::conclusion::Conclusion;
 use super::diagnostic_folder;
 use super::judgement::Judgement;
-use super::results::Results;
 use crate::args::{DoctorArgs, OutputArgs};
 use crate::collect::{is_bundle, unpack};
 use crate::exit::Usage;
@@ -22,10 +21,6 @@ pub async fn run(args: &DoctorArgs, path: &Path, arguments: Vec<String>) -> Resu
     let mut session = open(path, arguments, args.out.as_deref()).await?;
     if session.document.phases.is_empty() {
         return Err(measured_nothing(path, &session.document).into());
-    }
-    if !is_examination(&session.document) {
-        let results = Results::derive(&mut session)?;
-        return results.show(&session, &args.output, progress);
     }
     let conclusion = Conclusion::derive(&mut session, judgement.since())?;
     conclusion.show(&session, &args.output, progress)?;
@@ -64,16 +59,6 @@ async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result
 
 /// Shows a run of `doctor` again.
 pub fn show_run(mut session: Session, output: &OutputArgs) -> Result<()> {
-    let progress = Progress::new(output.quiet);
-    if is_examination(&session.document) {
-        let conclusion = Conclusion::derive(&mut session, None)?;
-        return conclusion.show(&session, output, progress);
-    }
-    let results = Results::derive(&mut session)?;
-    results.show(&session, output, progress)
-}
-
-/// A server watched, not indexes built and compared.
-fn is_examination(document: &RunDocument) -> bool {
-    document.examination.is_some()
+    let conclusion = Conclusion::derive(&mut session, None)?;
+    conclusion.show(&session, output, Progress::new(output.quiet))
 }

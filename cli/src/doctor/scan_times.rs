@@ -143,11 +143,7 @@ fn compressor(file: &LayoutFile) -> Compressor {
 
 /// By what order would save, the most first.
 fn sort(files: &mut [LayoutFile]) {
-    let saved = |file: &LayoutFile| {
-        let scan = file.predicted_scan.as_ref();
-        scan.map_or(f64::NEG_INFINITY, |scan| scan.now_s - scan.ordered_s)
-    };
-    files.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+    files.sort_by(|a, b| b.scan_saved_s().total_cmp(&a.scan_saved_s()));
 }
 
 #[cfg(test)]

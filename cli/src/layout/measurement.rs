@@ -11,7 +11,6 @@ use seekscope_layout::order::scanned;
 use seekscope_layout::{
     DataDirectory, LayoutError, TableFile, TreeSource, WalkOptions, WalkedFile, walk_lone,
 };
-use seekscope_report::layout::sentences::saved_s;
 use seekscope_run::{
     DataState, FileRecord, FileRole, LayoutFile, LayoutMeasurement, LeafRecord, LeafWriter,
     Limitation, NameSource, PathState, RunDocument,
@@ -170,7 +169,7 @@ impl<'a> Measurement<'a> {
         let document = &mut session.document;
         let layout = document.layout.get_or_insert_default();
         layout.files.sort_by(|a, b| {
-            let gain = saved_s(b).total_cmp(&saved_s(a));
+            let gain = b.scan_saved_s().total_cmp(&a.scan_saved_s());
             gain.then_with(|| b.file_bytes.cmp(&a.file_bytes))
         });
         (kept, outcome)

@@ -4,7 +4,6 @@
 //! checkpoints; `results` says what the records mean.
 
 mod collection;
-mod findings;
 mod leaf_list;
 mod measurement;
 mod place;

@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, Result};
+use seekscope_doctor::key_order;
 use seekscope_layout::strip::Strip;
 use seekscope_report::layout::{LayoutReportInput, TerminalOptions, detailed, html, terminal};
 use seekscope_run::{LeafRecord, RunError};
 
 use super::since::leaves_by_file;
-use super::{findings, summary};
+use super::summary;
 use crate::args::OutputArgs;
 use crate::environment;
 use crate::output;
@@ -22,7 +23,10 @@ const STRIP_ROWS: usize = 12;
 /// Files whose strip is drawn; the page shows more.
 const STRIPS: usize = 6;
 
-/// See the module.
+/// Findings; more would be no advice.
+const FINDINGS_MAX: usize = 10;
+
+/// What the run's records say, and drawings of the files that gain most from order, by file id.
 pub struct Results {
     strips: HashMap<u32, Vec<String>>,
 }
@@ -40,10 +44,9 @@ impl Results {
                 let strip = Strip::of(leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
                 strips.insert(file.file_id, strip.drawing());
             }
-            let target = session.document.target.as_ref();
-            let findings = findings::findings(layout, target.map(|t| t.uri.as_str()));
             session.document.summary = summary::summary(layout);
-            session.document.findings = findings;
+            session.document.findings = key_order::of_layout(&session.document);
+            session.document.findings.truncate(FINDINGS_MAX);
         }
         session.save()?;
         let results = Self { strips };

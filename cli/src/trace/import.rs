@@ -83,7 +83,6 @@ fn phase_of(args: &ImportArgs, format: Format) -> Phase {
     let tool = format.tool();
     Phase {
         name: "trace".into(),
-        variant: "observed".into(),
         activity: format!("what {tool} recorded in {}", args.file.display()),
         namespace: None,
         disk: Disk::Plain,

@@ -149,7 +149,6 @@ async fn record(
 fn phase_of(whose: &Whose) -> Phase {
     Phase {
         name: WHAT.into(),
-        variant: "observed".into(),
         activity: format!("the I/O of {}", whose.name),
         namespace: None,
         disk: Disk::Plain,

@@ -8,10 +8,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use seekscope_pattern::{AccessPattern, FileAnalysis, PatternKind, Transfers, analyse};
+use seekscope_pattern::{
+    AccessPattern, AnalysisOptions, DirectionTrace, FileTrace, PatternKind, TraceAnalyser,
+};
 use seekscope_run::{
-    CacheState, Disk, FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState, Phase, RunDirectory,
-    RunDocument,
+    FileRecord, FileRole, IoEvent, IoFlags, IoOp, PathState, RunDirectory, RunDocument,
 };
 use seekscope_stats::SplitMix64;
 use serde_json::Value;
@@ -119,24 +120,8 @@ fn file(file_id: u32, host: &str) -> FileRecord {
     }
 }
 
-fn phase() -> Phase {
-    Phase {
-        name: "trace".into(),
-        variant: "observed".into(),
-        activity: String::new(),
-        namespace: None,
-        disk: Disk::Plain,
-        cache: CacheState::AsFound { why: String::new() },
-        started_ns: 0,
-        ended_ns: u64::MAX,
-        index_build: None,
-        trace: None,
-        process_io: None,
-    }
-}
-
 /// Makes a run, and analyses it from its directory.
-fn analysed_run(path: &Path, host: &str, seed: u64) -> Vec<FileAnalysis> {
+fn analysed_run(path: &Path, host: &str, seed: u64) -> Vec<FileTrace> {
     let directory = RunDirectory::create(path, &RunDocument::begin("trace", Vec::new())).unwrap();
     let mut writer = directory.io_writer().unwrap();
     (0..FILES).for_each(|id| writer.file(&file(id, host)).unwrap());
@@ -148,7 +133,12 @@ fn analysed_run(path: &Path, host: &str, seed: u64) -> Vec<FileAnalysis> {
     assert_eq!(events.len() as u64, EVENTS);
     // Stable: the place in the file decides between equal times.
     events.sort_by_key(|e| e.t_ns);
-    analyse(&[phase()], &events).remove(0).files
+    let mut analyser = TraceAnalyser::new(AnalysisOptions {
+        exact_values_max: usize::MAX,
+        ..AnalysisOptions::default()
+    });
+    events.iter().for_each(|event| analyser.push(event));
+    analyser.finish(&directory.files().unwrap(), &[]).files
 }
 
 fn check_share(row: &Value, column: &str, expected: f64) {
@@ -176,12 +166,8 @@ fn step_kinds(pattern: &AccessPattern) -> Vec<&'static str> {
     }
 }
 
-fn check_direction(
-    row: &Value,
-    direction: &str,
-    transfers: &Transfers,
-    pattern: Option<&AccessPattern>,
-) {
+fn check_direction(row: &Value, direction: &str, calls: &DirectionTrace) {
+    let (transfers, pattern) = (&calls.transfers, calls.pattern.as_ref());
     let column = |name: &str| &row[format!("{direction}_{name}")];
     assert_eq!(row[format!("{direction}s")], transfers.calls, "{row:#}");
     assert_eq!(*column("bytes"), transfers.bytes);
@@ -206,9 +192,9 @@ fn check_direction(
     share("run_accesses_mean", pattern.accesses as f64 / runs);
 }
 
-fn check_file(row: &Value, file: &FileAnalysis) {
-    check_direction(row, "read", &file.reads, file.read_pattern.as_ref());
-    check_direction(row, "write", &file.writes, file.write_pattern.as_ref());
+fn check_file(row: &Value, file: &FileTrace) {
+    check_direction(row, "read", &file.reads);
+    check_direction(row, "write", &file.writes);
     let cache = &file.cache;
     assert_eq!(row["hits"], cache.hits);
     assert_eq!(row["misses"], cache.misses);
@@ -222,18 +208,18 @@ fn check_file(row: &Value, file: &FileAnalysis) {
 }
 
 /// Over both runs: the sums, and shares that weigh every step alike.
-fn check_path(rows: &[Value], path: &str, files: &[&FileAnalysis]) {
+fn check_path(rows: &[Value], path: &str, files: &[&FileTrace]) {
     let row = rows
         .iter()
         .find(|r| r["path"] == path && r["direction"] == "read");
     let row = row.unwrap_or_else(|| panic!("{path} in {rows:#?}"));
     assert_eq!(row["runs"], files.len());
-    let sum = |of: fn(&FileAnalysis) -> u64| files.iter().map(|f| of(f)).sum::<u64>();
-    assert_eq!(row["calls"], sum(|f| f.reads.calls));
-    assert_eq!(row["bytes"], sum(|f| f.reads.bytes));
+    let sum = |of: fn(&FileTrace) -> u64| files.iter().map(|f| of(f)).sum::<u64>();
+    assert_eq!(row["calls"], sum(|f| f.reads.transfers.calls));
+    assert_eq!(row["bytes"], sum(|f| f.reads.transfers.bytes));
     assert_eq!(row["hits"], sum(|f| f.cache.hits));
     assert_eq!(row["misses"], sum(|f| f.cache.misses));
-    let patterns = || files.iter().filter_map(|f| f.read_pattern.as_ref());
+    let patterns = || files.iter().filter_map(|f| f.reads.pattern.as_ref());
     assert_eq!(row["seeks"], patterns().map(|p| p.seeks).sum::<u64>());
     let steps = |p: &AccessPattern| (p.accesses - 1) as f64;
     let sequential: f64 = patterns().map(|p| p.sequential_share * steps(p)).sum();
@@ -257,7 +243,10 @@ fn duckdb_and_spark_get_the_same_numbers_as_seekscope() {
     let kinds = |name: &str| {
         let files = hosts.iter().flat_map(|(_, files)| files);
         files
-            .filter(|f| f.main_pattern().is_some_and(|p| p.kind.name() == name))
+            .filter(|f| {
+                let pattern = f.reads.pattern.as_ref().or(f.writes.pattern.as_ref());
+                pattern.is_some_and(|p| p.kind.name() == name)
+            })
             .count()
     };
     for kind in ["sequential", "strided", "random", "mixed", "few"] {

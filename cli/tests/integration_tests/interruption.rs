@@ -66,18 +66,18 @@ fn what_a_killed_run_leaves_is_offered_and_removed() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Killed in the middle of the slow build on `aged`, its second traced phase.
+    // Killed in the middle of the slow build on `aged`, some seconds after tracing begins.
     let phases = || {
         let text = std::fs::read(bench.path("run/run.json")).unwrap_or_default();
         let document: Value = serde_json::from_slice(&text).unwrap_or_default();
         document["phases"].as_array().map_or(0, Vec::len)
     };
     let end = Instant::now() + Duration::from_secs(60);
-    while phases() < 2 {
-        assert!(Instant::now() < end, "no second phase after a minute");
+    while phases() < 1 {
+        assert!(Instant::now() < end, "nothing was traced after a minute");
         std::thread::sleep(Duration::from_millis(20));
     }
-    std::thread::sleep(Duration::from_millis(1_500));
+    std::thread::sleep(Duration::from_millis(4_000));
     child.kill().unwrap();
     child.wait().unwrap();
     std::thread::sleep(Duration::from_millis(500));
@@ -103,7 +103,7 @@ fn what_a_killed_run_leaves_is_offered_and_removed() {
     // What the killed run had recorded is there, marked partial.
     let document = json(&mut bench.seekscope(&["report", "run"]));
     assert_eq!(document["outcome"], "partial");
-    let killed = &document["summary"]["phases"][1];
+    let killed = &document["summary"]["trace"];
     assert!(killed["reads"].as_u64() > Some(20), "{killed:#}");
     assert!(document["limitations"].to_string().contains("no trailer"));
 }

@@ -7,6 +7,7 @@ mod device_load;
 mod device_users;
 mod durations;
 mod host;
+mod index_builds;
 mod members;
 mod memory;
 mod space;
@@ -25,6 +26,7 @@ pub(crate) use host::{
     GroupMemory, Tickets, cache_is_too_large, group_memory, memory_for_cache, memory_limit,
     mongod_version, room_for_cache, tickets_of,
 };
+pub use index_builds::{AgainstBuild, IndexBuildAnswer};
 pub use members::{MemberAnswer, MemberDifference};
 pub use memory::{MemoryAnswer, MemoryPoint};
 pub(crate) use memory::{saved_of_disk, waiting_beside_disk_s_per_hour};
@@ -53,6 +55,8 @@ pub struct Answers {
     pub checkpoints: Option<CheckpointAnswer>,
     /// 3. How long scans, index builds and resyncs take, now and in order.
     pub durations: Vec<JobDuration>,
+    /// … and how long indexes took that were built in this run.
+    pub index_builds: Vec<IndexBuildAnswer>,
     /// 4. Where free space is, and what `compact` would give back.
     pub space: Vec<SpaceAnswer>,
     /// 5. Reads saved by more cache.
@@ -76,6 +80,7 @@ impl Answers {
             work: work::work(evidence),
             checkpoints: checkpoints::checkpoints(evidence),
             durations: durations::durations(evidence),
+            index_builds: index_builds::index_builds(evidence),
             space: space::space(evidence),
             memory: memory::memory(evidence),
             host: host::host(evidence),

@@ -8,6 +8,8 @@ mod server;
 
 use seekscope_run::Finding;
 
+pub use io::key_order;
+
 use crate::{Answers, Evidence};
 
 /// Looks for one illness.

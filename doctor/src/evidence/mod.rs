@@ -14,7 +14,7 @@ pub use scanning::Scanning;
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{
     DeviceFacts, DeviceModel, DiskAbility, ExaminationRecord, HostSettings, LayoutFile,
-    MemberRecord, RunDocument,
+    MemberRecord, Phase, RunDocument,
 };
 
 /// The source of the examined server's own counters.
@@ -88,10 +88,14 @@ impl<'a> Evidence<'a> {
         self.document.layout.as_ref().map_or(&[], |l| &l.files)
     }
 
-    /// The stretch of time that was observed, s; `None` when nothing was.
+    /// The stretch of time that was observed, s; `None` when nothing was. Index builds have phases of their
+    /// own within it, or after it.
     pub fn observed_s(&self) -> Option<f64> {
-        let phase = self.document.phases.first()?;
-        let ns = phase.ended_ns.checked_sub(phase.started_ns)?;
+        let phases = &self.document.phases;
+        let whole = phases.iter().find(|phase| phase.index_build.is_none());
+        // Runs of older versions have a trace for each build, and nothing was observed beside them.
+        let observed = whole.map_or(&phases[..], std::slice::from_ref);
+        let ns: u64 = observed.iter().map(Phase::duration_ns).sum();
         (ns > 0).then(|| ns as f64 / 1e9)
     }
 

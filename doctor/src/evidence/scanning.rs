@@ -45,7 +45,8 @@ impl Evidence<'_> {
         let traced = files.find(|traced| is_same(traced, file))?;
         let (reads, ns) = waited(traced);
         (reads >= READS_MIN).then_some(())?;
-        let because = by_operation(self, file)
+        let because = by_index_build(self, file)
+            .or_else(|| by_operation(self, file))
             .or_else(|| by_steps(traced, file))
             .or_else(|| by_documents(self, file, traced, seconds))
             .or_else(|| by_coverage(self, traced, file))?;
@@ -66,6 +67,17 @@ fn is_same(traced: &FileTrace, file: &LayoutFile) -> bool {
         .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
     let named = file.namespace.is_some() && traced.file.namespace == Some(name_of(file));
     ends_alike || named
+}
+
+/// One that this run made itself.
+fn by_index_build(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
+    let namespace = file.namespace.as_ref().filter(|_| file.index.is_none())?;
+    let mut phases = evidence.document.phases.iter();
+    let built = phases.find_map(|phase| {
+        let build = phase.index_build.as_ref()?;
+        (phase.namespace.as_ref() == Some(namespace)).then_some(build)
+    })?;
+    Some(format!("the index {} was built on it", built.keys))
 }
 
 fn by_operation(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {

@@ -16,7 +16,7 @@ use seekscope_run::{
 };
 use seekscope_stats::{SplitMix64, batch_means};
 
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 
 const START_NS: u64 = 7_000_000_000_000;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -15,7 +15,7 @@ use seekscope_run::{
 };
 use seekscope_stats::shuffled;
 
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 
 const LEAF_BYTES: u32 = 32_768;
 const START_NS: u64 = 5_000_000_000_000;

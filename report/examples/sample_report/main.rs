@@ -1,6 +1,6 @@
 //! Writes a report of a made-up run, for tests and for looking at the page:
 //!
-//! - `sample_report OUT.html [EVENTS] [--hostile]`: traced phases,
+//! - `sample_report OUT.html [CALLS] [--hostile]`: an examination of index builds,
 //! - `sample_report OUT.html [SECONDS] --disk [--job] [--hostile]`: a disk, or one job on it for
 //!   some seconds,
 //! - `sample_report OUT.html [CALLS] --trace [--hostile]`: a trace,
@@ -14,17 +14,17 @@
 //! an examination.
 
 mod bench_sample;
+mod builds_sample;
 mod disk_sample;
 mod doctor_sample;
+mod hostile;
 mod layout_sample;
-mod synthetic;
 mod trace_sample;
 mod tune_sample;
 
 use std::error::Error;
 
-use seekscope_pattern::analyse;
-use seekscope_report::{ReportInput, disk, html, tune};
+use seekscope_report::{disk, tune};
 
 /// Of the text.
 const WIDTH: u16 = 100;
@@ -90,19 +90,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             sample.html()?
         }
     } else {
-        traced(number.unwrap_or(20_000), flag("--hostile"))
+        builds_sample::builds(number.unwrap_or(20_000), flag("--hostile")).html()?
     };
     std::fs::write(path, report)?;
     Ok(())
-}
-
-fn traced(events: u64, hostile: bool) -> String {
-    let run = synthetic::run(events, hostile);
-    let analyses = analyse(&run.document.phases, &run.events);
-    html::render(&ReportInput {
-        document: &run.document,
-        files: &run.files,
-        analyses: &analyses,
-        events: &run.events,
-    })
 }

@@ -15,7 +15,7 @@ use seekscope_run::{
 };
 use seekscope_stats::SplitMix64;
 
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 
 pub(crate) const START_NS: u64 = 5_000_000_000_000;
 pub(crate) const DURATION_NS: u64 = 60_000_000_000;

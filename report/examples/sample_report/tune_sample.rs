@@ -10,7 +10,7 @@ use seekscope_run::tune::{
 use seekscope_run::{KnobValue, KnobValues, Outcome, RunDocument, TuneRecord, TuneTrial};
 use seekscope_stats::SplitMix64;
 
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 
 const FOUND_PER_S: f64 = 4200.0;
 const RUN_MS: u64 = 75_000;

@@ -8,6 +8,7 @@ use maud::{Markup, html};
 use seekscope_run::{IoEvent, RunError};
 
 use super::DoctorReportInput;
+use super::index_builds::Pictures;
 use super::tracks::DeviceSeconds;
 use crate::html::figures::{FigureLimits, PhaseFigures};
 use crate::html::points::Blobs;
@@ -34,6 +35,8 @@ pub(super) struct Figures {
     /// Of files and of disks.
     pub(super) trace: Option<[PhaseFigures; 2]>,
     pub(super) leaves: Option<PhaseFigures>,
+    /// Of index builds, each with its name.
+    pub(super) builds: Vec<(String, PhaseFigures)>,
     /// Requests of disks, second by second, where the kernel's counters of the disk are missing.
     pub(super) device_seconds: Option<DeviceSeconds>,
 }
@@ -45,11 +48,17 @@ impl Figures {
             .into_iter()
             .flatten()
             .chain(self.leaves)
+            .chain(self.builds.into_iter().map(|(_, figures)| figures))
             .collect()
     }
 
     fn leaves_number(&self) -> usize {
         self.trace.as_ref().map_or(0, |pair| pair.len())
+    }
+
+    /// The number of the first index build.
+    pub(super) fn builds_number(&self) -> usize {
+        self.leaves_number() + usize::from(self.leaves.is_some())
     }
 }
 
@@ -64,12 +73,13 @@ pub(super) fn trace_input<'a>(input: &DoctorReportInput<'a>) -> Option<TraceRepo
 
 /// Counts all events and leaves.
 pub(super) fn build(input: &DoctorReportInput<'_>, blobs: &mut Blobs) -> Result<Figures, RunError> {
-    let (trace, device_seconds) = match trace_input(input) {
+    let pictures = Pictures::new(input, &CALLS);
+    let (trace, device_seconds, builds) = match trace_input(input) {
         Some(trace) => {
-            let (figures, seconds) = of_trace(&trace, blobs)?;
-            (Some(figures), Some(seconds))
+            let (figures, seconds, builds) = of_trace(&trace, pictures, blobs)?;
+            (Some(figures), Some(seconds), builds)
         }
-        None => (None, None),
+        None => (None, None, Vec::new()),
     };
     let strips = HashMap::new();
     let leaves = match layout_input(input, &strips) {
@@ -80,18 +90,29 @@ pub(super) fn build(input: &DoctorReportInput<'_>, blobs: &mut Blobs) -> Result<
         trace,
         leaves: leaves.filter(|leaves| !leaves.files.is_empty()),
         device_seconds,
+        builds,
     })
 }
 
+/// The figures of files and disks, requests by second, and the figures of index builds.
+type OfTrace = (
+    [PhaseFigures; 2],
+    DeviceSeconds,
+    Vec<(String, PhaseFigures)>,
+);
+
 fn of_trace(
     trace: &TraceReportInput<'_>,
+    pictures: Pictures<'_>,
     blobs: &mut Blobs,
-) -> Result<([PhaseFigures; 2], DeviceSeconds), RunError> {
+) -> Result<OfTrace, RunError> {
     let seconds = RefCell::new(DeviceSeconds::default());
-    // One pass serves both: a second one would read and decompress the file again.
+    let pictures = RefCell::new(pictures);
+    // One pass serves all: a second one would read and decompress the file again.
     let events = |each: &mut dyn FnMut(&IoEvent)| {
         (trace.events)(&mut |event| {
             seconds.borrow_mut().count(event);
+            pictures.borrow_mut().count(event);
             each(event);
         })
     };
@@ -100,7 +121,8 @@ fn of_trace(
         ..*trace
     };
     let figures = trace::figures::build(&counted, &CALLS, blobs)?;
-    Ok(([figures.files, figures.disks], seconds.into_inner()))
+    let builds = pictures.into_inner().figures(blobs);
+    Ok(([figures.files, figures.disks], seconds.into_inner(), builds))
 }
 
 fn layout_input<'a>(

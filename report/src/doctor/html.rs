@@ -5,7 +5,7 @@ use seekscope_run::RunError;
 
 use super::charts::{self, Figures};
 use super::sections::{Section, sections};
-use super::{DoctorReportInput, memory, tables, tracks, verdict};
+use super::{DoctorReportInput, index_builds, memory, tables, tracks, verdict};
 use crate::facts::{Fact, date, device_facts, target_facts};
 use crate::html::charts::LineChart;
 use crate::html::facts::{CALLS_SQL, again, limitations, measured_on};
@@ -37,6 +37,7 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
         header { (header(input)) }
         main {
             (findings(input))
+            (index_builds::section(input, &figures.builds, figures.builds_number()))
             (contents(&figures, &groups, &sections, members.is_some()))
             (time_tracks(&groups))
             (charts::files_section(&figures))

@@ -6,6 +6,7 @@
 
 mod charts;
 mod html;
+mod index_builds;
 mod memory;
 mod sections;
 mod tables;

@@ -2,34 +2,13 @@
 
 use maud::{Markup, html};
 use seekscope_run::RunDocument;
-use seekscope_run::units::format_count;
 
-use crate::ReportInput;
-use crate::facts::{Fact, UNKNOWN, command_line, device_facts, host_facts, target_facts};
+use crate::facts::{Fact, UNKNOWN, command_line, host_facts};
 
 /// Calls by file and kind, for runs with a trace.
 pub(crate) const CALLS_SQL: &str = "SELECT path, op, count(*) AS calls, sum(greatest(result, 0)) AS bytes, \
     quantile_cont(latency_ns, 0.99) AS p99_ns FROM 'io.parquet' JOIN 'files.parquet' \
     USING (file_id) GROUP BY ALL ORDER BY bytes DESC;";
-
-/// Everything below the files.
-pub(super) fn section(input: &ReportInput<'_>) -> Markup {
-    let document = input.document;
-    let data = html! {
-        "All numbers come from " code { "run.json" } ", " code { "files.parquet" } " and "
-        code { "io.parquet" } " in the run directory, which holds this report too: "
-        (format_count(input.events.len() as u64)) " calls, one a row. DuckDB and pandas open "
-        "them as they are. In DuckDB:"
-    };
-    html! {
-        (limitations(document))
-        (measured_on(document, &[
-            ("Disk under the data", document.device.as_ref().map(device_facts)),
-            ("Server", document.target.as_ref().map(target_facts)),
-        ]))
-        (again(document, &data, CALLS_SQL))
-    }
-}
 
 /// What could not be measured, why, and what would grant it.
 pub(crate) fn limitations(document: &RunDocument) -> Markup {

@@ -5,19 +5,6 @@ use seekscope_run::Finding;
 
 use crate::wording;
 
-/// All findings under a heading.
-pub(crate) fn section(findings: &[Finding]) -> Markup {
-    html! {
-        section #findings {
-            h2 { "Findings" }
-            @if findings.is_empty() {
-                p.note { "None. The tables below show what was measured." }
-            }
-            @for finding in findings { (block(finding)) }
-        }
-    }
-}
-
 /// Findings by rank, the first of them with that number.
 pub(crate) fn ranked(findings: &[Finding], first: usize) -> Markup {
     html! {

@@ -1,12 +1,6 @@
 //! Latencies as curves: how the tail grows.
 
-use maud::{Markup, html};
-use seekscope_pattern::events_of;
-use seekscope_stats::quantile_sorted;
-
-use super::charts::{Line, LineChart, Scale, figure};
-use super::tables;
-use crate::ReportInput;
+use super::charts::{Line, LineChart, Scale};
 
 /// Points per factor of ten on the axis.
 const STEPS_PER_DECADE: f64 = 12.0;
@@ -47,44 +41,4 @@ pub(crate) fn chart(id: &str, curves: &[Curve<'_>]) -> Option<LineChart> {
         lines,
         marks: Vec::new(),
     })
-}
-
-/// Reads the quantiles off each phase's reads; `None` when there are none.
-pub(super) fn build(input: &ReportInput<'_>) -> Option<LineChart> {
-    let phases = &input.document.phases;
-    let curves: Vec<Curve<'_>> = phases
-        .iter()
-        .map(|phase| {
-            let reads = events_of(phase, input.events)
-                .iter()
-                .filter(|event| event.op.is_read());
-            let mut latencies_ns: Vec<u64> = reads.map(|event| event.latency_ns).collect();
-            latencies_ns.sort_unstable();
-            Curve {
-                label: &phase.name,
-                count: latencies_ns.len() as u64,
-                at_quantile: Box::new(move |q| {
-                    quantile_sorted(&latencies_ns, q).unwrap_or_default()
-                }),
-            }
-        })
-        .collect();
-    chart("percentiles", &curves)
-}
-
-/// The table of latencies and, above it, the curves.
-pub(super) fn section(input: &ReportInput<'_>, curves: Option<&LineChart>) -> Markup {
-    let caption = html! {
-        "All reads of each phase, cached ones too. Each step to the right on the axis looks at a "
-        "share of the reads ten times smaller and slower."
-    };
-    html! {
-        section #latency {
-            h2 { "How long calls took" }
-            @if let Some(curves) = curves {
-                (figure("percentiles", "Read latency by percentile", &curves.lines, &caption))
-            }
-            (tables::latencies(input))
-        }
-    }
 }

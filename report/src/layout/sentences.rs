@@ -1,5 +1,6 @@
 //! What the figures of a file mean, in words.
 
+use seekscope_doctor::key_order::is_worth_ordering;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
     DataState, LayoutFile, LayoutMeasurement, NameSource, OrderDecay, PredictedScan, ScanOrder,
@@ -10,9 +11,6 @@ use crate::escape::visible;
 use crate::facts::quoted;
 use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
 
-/// A scan must gain at least so much, as a ratio and in seconds, before order is worth its price.
-const GAIN_RATIO_MIN: f64 = 1.5;
-const GAIN_S_MIN: f64 = 0.2;
 /// Less free space is not worth a sentence.
 const FREE_SHARE_MIN: f64 = 0.01;
 
@@ -31,31 +29,6 @@ pub fn order_word(order: &ScanOrder) -> &'static str {
     word.map_or("in random order", |(_, word)| word)
 }
 
-/// Would order make scans of this file so much faster that something should be done?
-pub fn is_worth_ordering(file: &LayoutFile) -> bool {
-    let gains = |scan: &PredictedScan| {
-        scan.now_s >= scan.ordered_s * GAIN_RATIO_MIN && saved_s(file) >= GAIN_S_MIN
-    };
-    file.predicted_scan.as_ref().is_some_and(gains)
-}
-
-/// Seconds of a cold scan that order would save; 0 where nothing was predicted.
-pub fn saved_s(file: &LayoutFile) -> f64 {
-    let scan = file.predicted_scan.as_ref();
-    scan.map_or(0.0, |scan| (scan.now_s - scan.ordered_s).max(0.0))
-}
-
-/// What to type for a plan of restoring the order, which changes nothing: for a collection with a table
-/// of its own. `uri` is the server's, where one was asked.
-pub fn reorder_command(file: &LayoutFile, uri: Option<&str>) -> Option<String> {
-    let namespace = file.namespace.as_deref().filter(|_| file.index.is_none())?;
-    let names_one = namespace.contains('.') && !namespace.contains(", ");
-    names_one.then(|| {
-        let uri = quoted(&visible(uri.unwrap_or("URI")));
-        format!("seekscope reorder {uri} {}", quoted(&visible(namespace)))
-    })
-}
-
 /// Seconds as people read them.
 pub fn format_s(seconds: f64) -> String {
     format_mean_ns(seconds * 1e9)
@@ -69,12 +42,12 @@ pub fn headline(measurement: &LayoutMeasurement) -> Option<String> {
             .iter()
             .filter(|f| f.not_measured.is_none())
     };
-    let worst = measured().max_by(|a, b| saved_s(a).total_cmp(&saved_s(b)))?;
+    let worst = measured().max_by(|a, b| a.scan_saved_s().total_cmp(&b.scan_saved_s()))?;
     if is_worth_ordering(worst) || measured().count() == 1 {
         return file_headline(worst, measurement.disk_measured);
     }
     let count = measured().count();
-    let most = saved_s(worst);
+    let most = worst.scan_saved_s();
     let gain = if most >= 0.001 {
         format!(
             "the most that order could save a cold scan{} is {} ({})",
@@ -113,7 +86,7 @@ pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
         " on a typical disk"
     };
     let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
-    Some(if scan.now_s >= scan.ordered_s * GAIN_RATIO_MIN {
+    Some(if is_worth_ordering(file) {
         format!(
             "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in order it would take \
              {ordered}."
@@ -384,13 +357,6 @@ mod tests {
         assert_eq!(word(0.609), "partly out of order");
         assert_eq!(word(0.015), "in random order");
         assert_eq!(word(f64::NAN), "in random order");
-    }
-
-    #[test]
-    fn what_takes_long_and_gains_little_is_left_alone() {
-        assert!(!is_worth_ordering(&file(1000.0, 900.0, 0.5)));
-        assert!(!is_worth_ordering(&file(0.2, 0.1, 0.0)));
-        assert!(is_worth_ordering(&file(3.0, 1.0, 0.0)));
     }
 
     #[test]

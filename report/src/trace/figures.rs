@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use seekscope_pattern::{DirectionTrace, DiskTrace, FileAnalysis, FileTrace};
+use seekscope_pattern::{DirectionTrace, DiskTrace, FileTrace};
 use seekscope_run::units::format_count;
 use seekscope_run::{IoEvent, IoLayer, Phase, RunError};
 
@@ -16,7 +16,7 @@ use crate::html::figures::{
 };
 use crate::html::points::Blobs;
 
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 const SECTOR_BYTES: u64 = 512;
 
 /// What the pass over the events yields.
@@ -164,7 +164,7 @@ impl Pass {
     }
 }
 
-fn latency_ranges<'a>(
+pub(crate) fn latency_ranges<'a>(
     directions: impl Iterator<Item = &'a DirectionTrace>,
 ) -> impl Iterator<Item = (u64, u64)> {
     directions
@@ -174,43 +174,30 @@ fn latency_ranges<'a>(
 }
 
 /// Lowest offset and highest end.
-fn byte_range(directions: [&DirectionTrace; 2]) -> (u64, u64) {
+pub(crate) fn byte_range(directions: [&DirectionTrace; 2]) -> (u64, u64) {
     let patterns = || directions.into_iter().filter_map(|d| d.pattern.as_ref());
     let low = patterns().map(|p| p.first_byte).min();
     let high = patterns().map(|p| p.last_byte).max();
     (low.unwrap_or(0), high.unwrap_or(0))
 }
 
-fn file_figures(
+/// The figures of one file, and what stands under them.
+pub(crate) fn file_figures(
     phase: &Phase,
     file: &FileTrace,
     collector: Collector,
     stride: usize,
     blobs: &mut Blobs,
 ) -> FileFigures {
-    let view = FileAnalysis {
-        file_id: file.file.file_id,
-        reads: file.reads.transfers,
-        writes: file.writes.transfers,
-        cache: file.cache,
-        read_pattern: file.reads.pattern.clone(),
-        write_pattern: file.writes.pattern.clone(),
-    };
     let text = CaptionSource {
         phase,
-        file: &view,
-        record: Some(&file.file),
+        file,
         stride,
         points: collector.points(),
         unknown_offsets: collector.unknown_offsets(),
     };
     let captions = [text.offset(), text.latency()].map(|caption| visible(&caption));
-    collector.figures(
-        menu_label(file.file.file_id, Some(&file.file)),
-        captions,
-        stride,
-        blobs,
-    )
+    collector.figures(menu_label(&file.file), captions, stride, blobs)
 }
 
 fn disk_figures(

@@ -5,7 +5,7 @@ use seekscope_report::bench::{comparison_terminal, html, terminal};
 use seekscope_run::{Outcome, StorageFacts, Verification};
 
 use crate::bench_sample::{BenchSample, Maker, Wanted, bench_run};
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 
 const WIDTH: u16 = 100;
 

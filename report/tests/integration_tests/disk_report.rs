@@ -6,7 +6,7 @@ use seekscope_report::disk::{DiskReportInput, html, sentences, terminal};
 use seekscope_run::{DiskMeasurement, Outcome, RunDocument, StepGroup};
 
 use crate::disk_sample::{DiskSample, disk_run, job_run};
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 use crate::{assert_closed, assert_harmless, first_line, markup};
 
 /// Ids of the sections that a page has.

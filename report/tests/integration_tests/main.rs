@@ -9,14 +9,16 @@ mod tune_report;
 
 #[path = "../../examples/sample_report/bench_sample.rs"]
 mod bench_sample;
+#[path = "../../examples/sample_report/builds_sample.rs"]
+mod builds_sample;
 #[path = "../../examples/sample_report/disk_sample.rs"]
 mod disk_sample;
 #[path = "../../examples/sample_report/doctor_sample/mod.rs"]
 mod doctor_sample;
+#[path = "../../examples/sample_report/hostile.rs"]
+mod hostile;
 #[path = "../../examples/sample_report/layout_sample.rs"]
 mod layout_sample;
-#[path = "../../examples/sample_report/synthetic.rs"]
-mod synthetic;
 #[path = "../../examples/sample_report/trace_sample.rs"]
 mod trace_sample;
 #[path = "../../examples/sample_report/tune_sample.rs"]
@@ -24,20 +26,14 @@ mod tune_sample;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use seekscope_pattern::analyse;
-use seekscope_report::{ReportInput, html};
-use seekscope_run::{Outcome, RunDocument};
+use builds_sample::BuildsSample;
+use hostile::HOSTILE_NAMES;
+use seekscope_run::Outcome;
 use sha2::{Digest, Sha256};
-use synthetic::{HOSTILE_NAMES, SyntheticRun};
 
-fn render(run: &SyntheticRun) -> String {
-    let analyses = analyse(&run.document.phases, &run.events);
-    html::render(&ReportInput {
-        document: &run.document,
-        files: &run.files,
-        analyses: &analyses,
-        events: &run.events,
-    })
+/// Empty when it cannot be made, which no test takes for a page.
+fn render(sample: &BuildsSample) -> String {
+    sample.html().unwrap_or_default()
 }
 
 /// The text between the first `open` and the next `close`; empty when there is none.
@@ -81,7 +77,7 @@ fn assert_harmless(page: &str) {
 
 #[test]
 fn hostile_text_stays_text() {
-    assert_harmless(&render(&synthetic::run(400, true)));
+    assert_harmless(&render(&builds_sample::builds(400, true)));
 }
 
 /// The page may run its one script and use its one style, and load nothing.
@@ -106,12 +102,12 @@ fn assert_closed(page: &str) {
 
 #[test]
 fn the_policy_names_the_one_script_and_the_one_style() {
-    assert_closed(&render(&synthetic::run(400, false)));
+    assert_closed(&render(&builds_sample::builds(400, false)));
 }
 
 #[test]
 fn a_run_says_how_it_ended_in_its_first_line() {
-    let mut run = synthetic::run(400, false);
+    let mut run = builds_sample::builds(400, false);
     let limited = render(&run);
     assert!(first_line(&limited).contains("not everything could be measured"));
     assert!(!first_line(&limited).contains("Complete"));
@@ -119,7 +115,7 @@ fn a_run_says_how_it_ended_in_its_first_line() {
     let complete = render(&run);
     assert!(first_line(&complete).contains("Complete run"));
     assert!(first_line(&complete).contains("emulated hdd (150 IOPS, 150 MB/s)"));
-    if let Some(trace) = &mut run.document.phases[1].trace {
+    if let Some(trace) = &mut run.document.phases[0].trace {
         trace.lost = 12;
         trace.seen += 12;
     }
@@ -132,44 +128,26 @@ fn a_run_says_how_it_ended_in_its_first_line() {
 }
 
 #[test]
-fn what_was_not_measured_is_never_zero() {
-    let mut run = synthetic::run(400, false);
-    let phase = &mut run.document.phases[0];
-    phase.trace = None;
-    phase.process_io = None;
-    phase.index_build = None;
-    let (from, to) = (phase.started_ns, phase.ended_ns);
-    run.events
-        .retain(|event| event.t_ns < from || event.t_ns >= to);
-    let page = render(&run);
-    let comparison = between(&page, "<section id=\"comparison\">", "</section>");
-    assert!(comparison.len() > 1000);
-    for row in comparison
-        .split("<tr>")
-        .filter(|row| row.contains("scope=\"row\""))
-        .skip(4)
-    {
-        let first_cell = between(row, "<td", "</td>");
-        assert!(first_cell.contains("class=\"missing\""), "{row}");
+fn builds_are_set_against_one_another_and_only_traced_ones_have_pictures() {
+    let mut run = builds_sample::builds(400, false);
+    let builds = |page: &str| between(page, "<section id=\"builds\">", "</section>").to_string();
+    let all = builds(&render(&run));
+    assert_eq!(all.matches("<article class=\"phase\"").count(), 4);
+    assert_eq!(all.matches("times as long (3 pairs").count(), 2);
+    for phase in &mut run.document.phases[3..] {
+        let later_ns = 1_000_000_000_000;
+        (phase.started_ns, phase.ended_ns) =
+            (phase.started_ns + later_ns, phase.ended_ns + later_ns);
     }
-    assert!(page.contains("No figure: not traced (see limitations)"));
-}
-
-#[test]
-fn a_run_that_measured_nothing_is_still_a_report() {
-    let document = RunDocument::begin("doctor", Vec::new());
-    let page = render(&SyntheticRun {
-        document,
-        files: Vec::new(),
-        events: Vec::new(),
-    });
-    assert!(first_line(&page).contains("Partial run (the run has not ended)"));
-    assert!(page.contains("The run has no phases."));
-    assert!(page.contains("No finding"));
+    let some = builds(&render(&run));
+    assert_eq!(some.matches("<article class=\"phase\"").count(), 2);
+    assert_eq!(some.matches("times as long (3 pairs").count(), 2);
+    run.document.phases.truncate(1);
+    assert_eq!(builds(&render(&run)), "");
 }
 
 #[test]
 fn the_same_run_gives_the_same_report() {
-    let run = synthetic::run(2000, false);
+    let run = builds_sample::builds(2_000, false);
     assert!(render(&run) == render(&run));
 }

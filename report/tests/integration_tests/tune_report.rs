@@ -7,7 +7,7 @@ use seekscope_run::tune::{TrialStatus, TuneVerdict};
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 use serde_json::Value;
 
-use crate::synthetic::HOSTILE_NAMES;
+use crate::hostile::HOSTILE_NAMES;
 use crate::tune_sample::{BLOCKS, interrupted, session};
 use crate::{assert_closed, between, markup};
 

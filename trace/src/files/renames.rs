@@ -77,8 +77,7 @@ impl FileTable {
         let Some(file_id) = self.ids.remove(&key) else {
             return;
         };
-        let at = file_id.checked_sub(self.first_id).map(|at| at as usize);
-        if let Some(record) = at.and_then(|at| self.records.get_mut(at)) {
+        if let Some(record) = self.records.get_mut(file_id as usize) {
             record.path_state = PathState::Deleted;
             self.news.push(file_id);
         }

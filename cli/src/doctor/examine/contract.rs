@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::builds::INDEX_NAME;
 use super::disk_ability::{PROBE_TIME, scan_disk};
 use super::guard::CPU_BUDGET;
 use super::subject::Subject;
@@ -10,7 +11,7 @@ use super::{Asked, gathering, leaf_order};
 use crate::session::Session;
 
 /// The whole of it.
-pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> String {
+pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
     let target = session.document.target.as_ref();
     let server = target.map_or("the server", |t| t.uri.as_str());
     let found = subject.standing.in_words();
@@ -19,6 +20,27 @@ pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> Stri
             "\n           as permitted, up to 10 s of reads and writes in a file of its own on the data's disk."
         }
         false => "",
+    };
+    let (index, never_writes) = match &asked.build {
+        Some(keys) => (
+            format!(
+                " Writes:  builds the index {} as {INDEX_NAME} on {}, as permitted, and drops it again.\n ",
+                keys.to_json(),
+                asked
+                    .namespaces
+                    .first()
+                    .map_or(String::new(), ToString::to_string),
+            ),
+            "reads documents, writes anything else, locks, restarts or reconfigures",
+        ),
+        None => (
+            String::new(),
+            "writes to the server or its files, reads documents, locks, restarts or reconfigures",
+        ),
+    };
+    let time = match &asked.build {
+        Some(_) => "until the index is built".into(),
+        None => seconds(asked.args.duration),
     };
     let pages = scan_disk(session).map_or(0, |disk| leaf_order::reads_per_s(&disk.model));
     let probing = match asked.args.probe_disk {
@@ -29,7 +51,7 @@ pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> Stri
     format!(
         "Examining {server}, {found}.\n\
          \x20 Reads:   {}.\n\
-         \x20 Never:   writes to the server or its files, reads documents, locks, restarts or reconfigures\n\
+         \x20{index} Never:   {never_writes}\n\
          \x20          anything, drops a cache.{probe}\n\
          \x20 Cost:    at most {:.2} CPUs, {} page reads per second of the data files, some three cheap commands\n\
          \x20          per second and a hundred or two at the beginning and end; it stops what it traces by itself\n\
@@ -41,7 +63,7 @@ pub fn contract(session: &Session, asked: &Asked<'_>, subject: &Subject) -> Stri
         reads(subject),
         CPU_BUDGET,
         pages,
-        seconds(asked.args.duration),
+        time,
         seconds(extra),
         rights_found(asked, subject),
     )
@@ -64,7 +86,7 @@ fn reads(subject: &Subject) -> String {
     reads.join(";\n           ")
 }
 
-fn rights_found(asked: &Asked<'_>, subject: &Subject) -> String {
+fn rights_found(asked: &Asked, subject: &Subject) -> String {
     let user = match rustix::process::geteuid().is_root() {
         true => "root",
         false => "not root",
@@ -87,7 +109,7 @@ fn rights_found(asked: &Asked<'_>, subject: &Subject) -> String {
 }
 
 /// Whether tracing is right here; `Err` says why not, and what permits it.
-pub fn may_trace(asked: &Asked<'_>, subject: &Subject) -> Result<(), (String, String)> {
+pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String)> {
     let standing = &subject.standing;
     if subject.pid.is_none() {
         return Err((

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
-use seekscope_run::{DeviceFacts, HostSettings, Limitation, MemberRecord};
+use seekscope_run::{DeviceFacts, Disk, HostSettings, Limitation, MemberRecord};
 use seekscope_server::ProcFs;
 use seekscope_server::examination::{Examination, ExaminationOptions};
 use tokio::sync::Notify;
@@ -19,9 +19,8 @@ use super::guard::{Guard, Harm};
 use super::history;
 use super::leaf_order::LeafWalk;
 use super::subject::Subject;
-use super::{Asked, leaf_order};
-use crate::doctor::measurement::{Measurement, Traced};
-use crate::doctor::permitted_build::phase;
+use super::{Asked, Builds, leaf_order};
+use crate::doctor::measurement::{Measurement, attach, observed};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::trace::disk_is_full;
@@ -34,6 +33,8 @@ pub const EXTRA_MAX: Duration = Duration::from_secs(20);
 const BASELINE: Duration = Duration::from_secs(2);
 /// How often running operations are looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Before an index is built for this run, the walk over the data files may take this long to come to its end.
+const WALK_MAX: Duration = Duration::from_secs(10);
 /// Once a second the guard looks.
 const GUARD_EVERY: Duration = Duration::from_secs(1);
 
@@ -60,23 +61,31 @@ impl Gathering {
         }
     }
 
-    /// Watches for the time that was asked for.
+    /// Watches for the time that was asked for, or until the indexes are built.
     pub async fn watch(
         &mut self,
         session: &mut Session,
-        asked: &Asked<'_>,
+        asked: &Asked,
         subject: &Subject,
+        builds: Option<&mut Builds>,
         progress: Progress,
     ) -> Result<()> {
         let writer = Arc::new(Mutex::new(session.directory.counter_writer()?));
         let device = session.document.device.as_ref();
         let device = device.map(|device| device.counted_device().to_string());
         let counted = counters::of_examined(subject, device.as_deref(), &writer);
-        let calm = Notify::new();
+        let moments = Moments::default();
         let questions = async {
             // The guard's measure of what is usual is taken before anything is asked.
-            calm.notified().await;
-            questions(&mut self.examination, asked, subject, &writer).await
+            moments.calm.notified().await;
+            questions(
+                &mut self.examination,
+                asked,
+                subject,
+                &writer,
+                &moments.told,
+            )
+            .await
         };
         let observed = async {
             let watched = Watched {
@@ -84,9 +93,9 @@ impl Gathering {
                 guard: &mut self.guard,
                 walk: &mut self.walk,
                 ended_early: &mut self.ended_early,
-                calm: &calm,
+                moments: &moments,
             };
-            watched.observe(asked, subject, progress).await
+            watched.observe(asked, subject, builds, progress).await
         };
         tokio::select! {
             failed = counted => match failed? {},
@@ -100,7 +109,7 @@ impl Gathering {
 
     /// Ends everything and leaves what was gathered in the session, also after a signal.
     pub async fn end(mut self, session: &mut Session, subject: &Subject) -> Result<()> {
-        session.close_phase(None)?;
+        session.close_phase()?;
         let mut commands = 0;
         match (self.examination.take(), self.complete) {
             (Some(examination), true) => {
@@ -163,9 +172,10 @@ fn keep_members(session: &mut Session, members: Vec<MemberRecord>) {
 /// Asks the server everything once, then looks at what it is doing; counts of other members meanwhile.
 async fn questions(
     slot: &mut Option<Examination>,
-    asked: &Asked<'_>,
+    asked: &Asked,
     subject: &Subject,
     writer: &counters::SharedWriter,
+    told: &Notify,
 ) -> Result<std::convert::Infallible> {
     let options = ExaminationOptions {
         collections: asked.namespaces.clone(),
@@ -175,6 +185,7 @@ async fn questions(
     let examination = Examination::begin(&subject.server, &ProcFs::host(), &options).await;
     let others = counters::of_others(examination.samplers_of_others(), writer);
     let examination = slot.insert(examination);
+    told.notify_one();
     let looks = async {
         let mut ticks = interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -203,16 +214,28 @@ struct Watched<'a> {
     guard: &'a mut Guard,
     walk: &'a mut Option<LeafWalk>,
     ended_early: &'a mut Option<String>,
-    /// Told when the baseline is taken.
-    calm: &'a Notify,
+    moments: &'a Moments,
+}
+
+/// What others wait for.
+#[derive(Debug, Default)]
+struct Moments {
+    /// The baseline is taken.
+    calm: Notify,
+    /// The server has answered everything that it is asked at the beginning. Some count documents by reading
+    /// them all, which must not warm an index build.
+    told: Notify,
+    /// The data files were walked, or it took too long.
+    walked: Notify,
 }
 
 impl Watched<'_> {
     /// First nothing of ours but counters, then everything, until the time is over.
     async fn observe(
         mut self,
-        asked: &Asked<'_>,
+        asked: &Asked,
         subject: &Subject,
+        builds: Option<&mut Builds>,
         progress: Progress,
     ) -> Result<()> {
         let begun = Instant::now();
@@ -220,76 +243,113 @@ impl Watched<'_> {
             let _step = progress.step("watching the server before anything is traced");
             let baseline = BASELINE.min(asked.args.duration / 4);
             self.guard.baseline(&subject.server, baseline).await;
-            self.calm.notify_one();
+            self.moments.calm.notify_one();
         }
         *self.walk = LeafWalk::begin(self.session, subject, &asked.namespaces);
-        let traced = match may_trace(asked, subject) {
-            Ok(()) => Traced::WithDisk,
-            Err((why, remedy)) => {
-                self.session.limit(Limitation {
-                    what: "the server's reads and writes were not traced: no access patterns, latencies or figures per file".into(),
-                    why,
-                    remedy,
-                });
-                Traced::Nothing
+        let traced = self.is_to_be_traced(asked, subject);
+        let phase = match builds.as_deref() {
+            Some(builds) => {
+                let (activity, namespace) = builds.activity();
+                observed(activity, namespace, builds.disk())
+            }
+            None => {
+                let seconds = asked.args.duration.as_secs_f64();
+                let activity = format!("its own work for {seconds} s");
+                observed(activity, asked.namespaces.first(), Disk::Plain)
             }
         };
-        let seconds = asked.args.duration.as_secs_f64();
-        let phase = phase(
-            format!("its own work for {seconds} s"),
-            asked.namespaces.first(),
-        );
         let pid = subject.pid;
         let process = pid.and_then(|pid| ProcFs::host().identity(pid).ok());
         // Elsewhere: counters and questions go on meanwhile.
-        let attached = spawn_blocking(move || pid.and_then(|pid| traced.attach(pid))).await?;
-        let mut measurement = Some(Measurement::begin_with(self.session, pid, attached, phase)?);
-        let step = progress.counted(
-            "watching what the server does by itself, seconds",
-            asked.args.duration.as_secs(),
-        );
+        let attached = spawn_blocking(move || pid.filter(|_| traced).map(attach)).await?;
+        let mut measurement = Some(Measurement::begin(self.session, pid, attached, phase)?);
         // The time asked for is the traced one; the baseline is extra.
         let started = Instant::now();
+        let step = builds.is_none().then(|| {
+            progress.counted(
+                "watching what the server does by itself, seconds",
+                asked.args.duration.as_secs(),
+            )
+        });
+        let moments = self.moments;
+        let over = async {
+            let Some(builds) = builds else {
+                tokio::time::sleep_until(started + asked.args.duration).await;
+                return Ok(());
+            };
+            moments.told.notified().await;
+            moments.walked.notified().await;
+            builds.run(&subject.server, progress).await
+        };
+        tokio::pin!(over);
         let mut ticks = interval_at(started + GUARD_EVERY, GUARD_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-        let over = tokio::time::sleep_until(started + asked.args.duration);
-        tokio::pin!(over);
-        loop {
+        let done = loop {
             tokio::select! {
-                () = &mut over => break,
+                done = &mut over => break done,
                 _ = ticks.tick() => {}
             }
-            step.at(started.elapsed().as_secs());
+            if let Some(step) = &step {
+                step.at(started.elapsed().as_secs());
+            }
             let has_ended = |process| !ProcFs::host().is_alive(process);
             if process.as_ref().is_some_and(has_ended) || self.guard.finds_nobody() {
                 self.session.limit(gone(started.elapsed()));
-                break;
+                break Ok(());
+            }
+            let walks = self.walk.as_ref().is_some_and(LeafWalk::is_under_way);
+            if !walks || started.elapsed() > WALK_MAX {
+                moments.walked.notify_one();
             }
             let events = measurement.as_ref().and_then(Measurement::events);
             self.guard.look(&subject.server, events).await;
-            let failed = measurement.as_ref().is_some_and(Measurement::has_failed);
-            let why = match self.guard.judge() {
-                Some(Harm::Disk(why)) if self.stop_walk(&why, progress) => None,
-                Some(Harm::Disk(why) | Harm::Cpu(why)) => Some(why),
-                None => disk_is_full(self.session.directory.path()),
-            };
-            if why.is_some() || failed {
-                if let Some(walk) = self.walk.as_ref() {
-                    walk.stop();
-                }
-                measurement = None;
-            }
-            if let (Some(why), None) = (why, &self.ended_early) {
-                progress.say(format!("Tracing was stopped: {why}. Counters go on."));
-                let after_s = begun.elapsed().as_secs();
-                *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
-            }
-        }
+            self.heed_guard(&mut measurement, begun, progress);
+        };
         drop(measurement);
         if let Some(walk) = self.walk.as_ref() {
             walk.stop();
         }
-        self.session.close_phase(None)
+        self.session.close_phase()?;
+        done
+    }
+
+    /// What forbids it is a limitation.
+    fn is_to_be_traced(&mut self, asked: &Asked, subject: &Subject) -> bool {
+        let allowed = may_trace(asked, subject);
+        if let Err((why, remedy)) = &allowed {
+            self.session.limit(Limitation {
+                what: "the server's reads and writes were not traced: no access patterns, latencies or figures per file".into(),
+                why: why.clone(),
+                remedy: remedy.clone(),
+            });
+        }
+        allowed.is_ok()
+    }
+
+    /// Ends what hurts: first the reading of data files, then the trace. So does a trace that broke off.
+    fn heed_guard(
+        &mut self,
+        measurement: &mut Option<Measurement>,
+        begun: Instant,
+        progress: Progress,
+    ) {
+        let failed = measurement.as_ref().is_some_and(Measurement::has_failed);
+        let why = match self.guard.judge() {
+            Some(Harm::Disk(why)) if self.stop_walk(&why, progress) => None,
+            Some(Harm::Disk(why) | Harm::Cpu(why)) => Some(why),
+            None => disk_is_full(self.session.directory.path()),
+        };
+        if why.is_some() || failed {
+            if let Some(walk) = self.walk.as_ref() {
+                walk.stop();
+            }
+            *measurement = None;
+        }
+        if let (Some(why), None) = (why, &self.ended_early) {
+            progress.say(format!("Tracing was stopped: {why}. Counters go on."));
+            let after_s = begun.elapsed().as_secs();
+            *self.ended_early = Some(format!("tracing was stopped after {after_s} s: {why}"));
+        }
     }
 
     /// Reads no more data files, which is nearly all that we ask of the disk. False if none were read.

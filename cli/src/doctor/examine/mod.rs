@@ -1,11 +1,12 @@
-//! `doctor URI`: a server watched at its own work, read-only. Leaves records; `conclusion` says what they
-//! mean.
+//! A server watched, read-only, at its own work or at index builds. Leaves records; `conclusion` says what
+//! they mean.
 //!
 //! `subject` finds whom to examine and what may be done, `contract` says so; `gathering` watches, with
-//! its parts side by side: `counters`, the trace, `leaf_order` of the data files, under the eye of
+//! its parts side by side: `counters`, the trace, `leaf_order` of the data files, `builds`, under the eye of
 //! `guard`. `disk_ability` says what the disk can do, `history` what was before, `cost` what all this
 //! took.
 
+mod builds;
 mod contract;
 mod cost;
 mod counters;
@@ -19,95 +20,109 @@ mod subject;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{HostFacts, Limitation, Outcome};
+use seekscope_run::{ExaminationRecord, HostFacts, Limitation, Outcome};
 use seekscope_server::{Namespace, NamespaceError};
 use seekscope_workload::IndexKeys;
 
-use super::conclusion::Conclusion;
-use super::judgement::Judgement;
-use crate::args::{DoctorArgs, ExamineArgs};
+use super::demo;
+use crate::args::{BuildArgs, DemoArgs, ExamineArgs};
 use crate::environment::Environment;
-use crate::exit::{Interrupted, NotPermitted, Usage, message_of};
+use crate::exit::{Interrupted, Usage, message_of};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::signals::Signals;
+pub use builds::Builds;
 use gathering::Gathering;
 use subject::Subject;
 
-/// What was asked for, checked before anything is touched.
+/// What was asked for of a server, checked before anything is touched.
 #[derive(Debug)]
-pub struct Asked<'a> {
-    pub uri: &'a str,
-    pub args: &'a ExamineArgs,
+pub struct Asked {
+    pub uri: String,
+    pub args: ExamineArgs,
     pub namespaces: Vec<Namespace>,
-    pub out: Option<&'a Path>,
+    /// The index that may be built on the one collection that is named.
+    pub build: Option<IndexKeys>,
 }
 
-impl<'a> Asked<'a> {
+impl Asked {
     /// Checks names.
-    pub fn new(uri: &'a str, args: &'a ExamineArgs, out: Option<&'a Path>) -> Result<Self, Usage> {
-        if let Some(index) = &args.index {
-            IndexKeys::parse(index).map_err(|e| Usage(e.to_string()))?;
-        }
+    pub fn new(uri: &str, args: &ExamineArgs) -> Result<Self, Usage> {
         let names = args.collection.iter().map(|name| name.parse());
         let namespaces = names.collect::<Result<_, NamespaceError>>();
         Ok(Self {
-            uri,
-            args,
+            uri: uri.to_string(),
+            args: args.clone(),
             namespaces: namespaces.map_err(|e| Usage(e.to_string()))?,
-            out,
+            build: None,
         })
     }
+
+    /// The same, with an index build that was permitted.
+    pub fn with_build(mut self, args: &BuildArgs) -> Result<Self, Usage> {
+        let Some(index) = &args.index else {
+            return Ok(self);
+        };
+        let keys = IndexKeys::parse(index).map_err(|e| Usage(e.to_string()))?;
+        if args.allow_index_build {
+            if self.namespaces.len() != 1 {
+                let why = "--allow-index-build builds one index on one collection: name --collection once";
+                return Err(Usage(why.into()));
+            }
+            self.build = Some(keys);
+        }
+        Ok(self)
+    }
 }
 
-/// Runs the command.
-pub async fn run(
-    args: &DoctorArgs,
-    uri: &str,
-    environment: &Environment,
-    arguments: Vec<String>,
-) -> Result<()> {
-    let asked = Asked::new(uri, &args.examine, args.out.as_deref())?;
-    let judgement = Judgement::new(&args.judge)?;
-    let progress = Progress::new(args.output.quiet);
-    if args.examine.index.is_some() {
-        progress.say("--index alone builds nothing: add --allow-index-build to permit building and dropping it.");
-    }
-    let (mut session, measured) = examine(&asked, environment, arguments, progress).await?;
-    if session.document.phases.is_empty() {
-        // Nothing was measured: there is nothing to show but the error.
-        return measured;
-    }
-    let conclusion = Conclusion::derive(&mut session, judgement.since())?;
-    conclusion.show(&session, &args.output, progress)?;
-    measured?;
-    if conclusion.is_blind(&session.document) {
-        let text = "nothing of the server may be read, neither through it nor on its host; the least role and \
-                    rights are printed by: seekscope doctor --print-role";
-        return Err(NotPermitted(text.into()).into());
-    }
-    judgement.judge(conclusion.diagnosis())
+/// Who is examined.
+#[derive(Debug)]
+pub enum Whom<'a> {
+    Server(&'a Asked),
+    /// A private server with documents of our own.
+    Demo(&'a DemoArgs, &'a ExamineArgs),
 }
 
-/// Examines the server; whichever way that goes, the run directory is complete. The session and how it
+/// Examines whom it is told; whichever way that goes, the run directory is complete. The session and how it
 /// went, or an error before there was one.
 pub async fn examine(
-    asked: &Asked<'_>,
+    whom: &Whom<'_>,
+    out: Option<&Path>,
     environment: &Environment,
     arguments: Vec<String>,
     progress: Progress,
 ) -> Result<(Session, Result<()>)> {
     let signals = Signals::catch();
     let interruption = Interruption::listen(signals);
-    let mut session = Session::begin("doctor", arguments, asked.out)?;
+    let mut session = Session::begin("doctor", arguments, out)?;
     session.document.host = Some(HostFacts::read(Path::new("/")));
-    session.document.examination = Some(seekscope_run::ExaminationRecord {
-        asked_ns: u64::try_from(asked.args.duration.as_nanos()).unwrap_or(u64::MAX),
-        ..Default::default()
-    });
+    session.document.examination = Some(ExaminationRecord::default());
     session.save()?;
-    let measured = measure(&mut session, asked, environment, progress, &interruption).await;
+    let measured = match whom {
+        Whom::Server(asked) => {
+            examine_server(
+                &mut session,
+                asked,
+                None,
+                environment,
+                progress,
+                &interruption,
+            )
+            .await
+        }
+        Whom::Demo(args, examine) => {
+            demo::run(
+                &mut session,
+                args,
+                examine,
+                environment,
+                progress,
+                &interruption,
+            )
+            .await
+        }
+    };
     let (outcome, reason) = match &measured {
         Ok(()) => outcome_of(&session),
         Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
@@ -128,27 +143,44 @@ pub async fn examine(
     Ok((session, measured))
 }
 
-async fn measure(
+/// One server, at its own work or at index builds: those that were asked for, or `builds` on a private server
+/// of ours.
+pub async fn examine_server(
     session: &mut Session,
-    asked: &Asked<'_>,
+    asked: &Asked,
+    builds: Option<Builds>,
     environment: &Environment,
     progress: Progress,
     interruption: &Interruption,
 ) -> Result<()> {
+    let is_ours = builds.is_some();
+    let examination = session.document.examination.get_or_insert_default();
+    examination.asked_ns = u64::try_from(asked.args.duration.as_nanos()).unwrap_or(u64::MAX);
     let subject = interruption
         .or(Subject::find(session, asked, progress))
         .await?;
-    disk_ability::note(session, asked.args, &subject)?;
-    progress.say(contract::contract(session, asked, &subject));
+    disk_ability::note(session, &asked.args, &subject)?;
+    let mut builds = match (&asked.build, asked.namespaces.as_slice()) {
+        (Some(keys), [namespace]) => {
+            let permitted = Builds::permitted(&subject.server, &asked.uri, namespace, keys);
+            Some(interruption.or(permitted).await?)
+        }
+        _ => builds,
+    };
+    if !is_ours {
+        progress.say(contract::contract(session, asked, &subject));
+    }
     // Not inside the future that a signal drops: a probe ends itself, and must be waited for.
     if asked.args.probe_disk {
         disk_ability::probe(session, &subject, environment, progress).await?;
     }
     let mut gathering = Gathering::new(session);
-    let watched = interruption
-        .or(gathering.watch(session, asked, &subject, progress))
-        .await;
+    let watching = gathering.watch(session, asked, &subject, builds.as_mut(), progress);
+    let watched = interruption.or(watching).await;
     gathering.end(session, &subject).await?;
+    if let Some(builds) = builds {
+        builds.end(session).await?;
+    }
     watched
 }
 
@@ -168,7 +200,8 @@ fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
         return (Outcome::Invalid, unaccounted);
     }
     let is_grave = |l: &&Limitation| {
-        l.what == gathering::SERVER_GONE || l.what.starts_with(session::TRACE_BROKE_OFF)
+        [gathering::SERVER_GONE, builds::INDEX_STAYED].contains(&l.what.as_str())
+            || l.what.starts_with(session::TRACE_BROKE_OFF)
     };
     match document.limitations.iter().find(is_grave) {
         Some(broken) => (

@@ -26,14 +26,10 @@ pub struct Subject {
 
 impl Subject {
     /// Connects, chooses the member, and notes in the run what it says of itself.
-    pub async fn find(
-        session: &mut Session,
-        asked: &Asked<'_>,
-        progress: Progress,
-    ) -> Result<Self> {
+    pub async fn find(session: &mut Session, asked: &Asked, progress: Progress) -> Result<Self> {
         let step = progress.step("connecting");
         let proc_fs = ProcFs::host();
-        let server = choose_member(asked.uri, &proc_fs).await?;
+        let server = choose_member(&asked.uri, &proc_fs).await?;
         refuse_router(&server).await?;
         let standing = standing(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();

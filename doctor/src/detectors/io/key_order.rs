@@ -1,16 +1,17 @@
 //! `layout.key-order-lost`: leaves lie in another order than scans visit them.
 //!
 //! What a scan would take in either order was predicted from the walked leaves (crate `layout`). Where
-//! scans of the file were in the trace, their waiting shrinks by the same factor.
+//! scans of the file were in the trace, their waiting shrinks by the same factor. The same rule holds where a
+//! layout is all that is known ([`of_layout`]).
 
 use seekscope_run::units::format_bytes;
-use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan};
+use seekscope_run::{Finding, Gain, LayoutFile, PredictedScan, RunDocument};
 
 use super::{Detector, confidence, saved_per_hour};
-use crate::answers::name_of;
+use crate::answers::{IndexBuildAnswer, name_of};
 use crate::evidence::Scanning;
 use crate::wording::{duration, percent, shell_quoted};
-use crate::{Answers, Evidence};
+use crate::{Answers, Counters, Evidence};
 
 pub(super) const DETECTOR: Detector = Detector {
     ids: &["layout.key-order-lost"],
@@ -24,15 +25,36 @@ const SCAN_SAVED_S_MIN: f64 = 1.0;
 /// Leaves; smaller files are read in no time.
 const LEAVES_MIN: u64 = 100;
 
-fn detect(evidence: &Evidence<'_>, _: &Answers) -> Vec<Finding> {
+fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     let files = evidence.layout_files().iter();
-    files.filter_map(|file| judge(evidence, file)).collect()
+    let found = files.filter_map(|file| judge(evidence, answers, file));
+    found.collect()
 }
 
-fn judge(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<Finding> {
+/// What a run says that holds nothing but a layout: the files that are out of order, in the layout's order.
+pub fn of_layout(document: &RunDocument) -> Vec<Finding> {
+    let evidence = Evidence {
+        document,
+        trace: None,
+        device_use: None,
+        counters: &Counters::default(),
+    };
+    detect(&evidence, &Answers::default())
+}
+
+/// Is the file so far out of order that a cold scan of it would be worth a rewrite?
+pub fn is_worth_ordering(file: &LayoutFile) -> bool {
+    let scan = file.predicted_scan.as_ref();
+    scan.is_some_and(|scan| is_out_of_order(file, scan)) && file.scan_saved_s() >= SCAN_SAVED_S_MIN
+}
+
+fn is_out_of_order(file: &LayoutFile, scan: &PredictedScan) -> bool {
+    file.leaf_pages >= LEAVES_MIN && share_saved(scan) >= SHARE_SAVED_MIN
+}
+
+fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Option<Finding> {
     let (scan, order) = (file.predicted_scan.as_ref()?, file.order.as_ref()?);
-    let share = share_saved(scan);
-    if file.leaf_pages < LEAVES_MIN || share < SHARE_SAVED_MIN {
+    if !is_out_of_order(file, scan) {
         return None;
     }
     let name = name_of(file);
@@ -66,20 +88,32 @@ fn judge(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<Finding> {
             ),
         ],
         confidence: confidence(evidence),
-        risk: "Rewriting needs room for a copy and reads and writes all of it; writes during it decay the \
+        risk: "compact frees space but restores no order. Rewriting needs room for a copy and reads and writes all of it; writes during it decay the \
                order again, at the rate that its plan tells."
             .into(),
         command: command(evidence, file, &name),
         ..Finding::default()
     };
+    finding.evidence.splice(0..0, built(answers, &name));
     match evidence.scanning(file) {
-        Some(seen) => of_seen(&mut finding, &seen, share, evidence),
+        Some(seen) => of_seen(&mut finding, &seen, share_saved(scan), evidence),
         // Backups, resyncs and index builds scan collections. Hardly anything reads all of an index in the
         // order of its keys, and every index on a random key is out of order.
         None if file.index.is_some() => return None,
-        None => of_one_scan(&mut finding, scan)?,
+        None if !is_worth_ordering(file) => return None,
+        None => of_one_scan(&mut finding, scan, evidence),
     }
     Some(finding)
+}
+
+/// What was measured comes before what was predicted: index builds of this run, where there was another
+/// collection to compare with.
+fn built(answers: &Answers, name: &str) -> Vec<String> {
+    let builds = answers.index_builds.iter();
+    builds
+        .filter(|build| build.namespace == name && build.against.is_some())
+        .map(IndexBuildAnswer::sentence)
+        .collect()
 }
 
 /// Of a scan's time. Limits that hold for the server are in both figures already.
@@ -100,15 +134,19 @@ fn of_seen(finding: &mut Finding, seen: &Scanning, share: f64, evidence: &Eviden
     finding.gain = Some(saved_per_hour(saved, saved * 0.7, seen.waiting_s_per_hour));
 }
 
-fn of_one_scan(finding: &mut Finding, scan: &PredictedScan) -> Option<()> {
+fn of_one_scan(finding: &mut Finding, scan: &PredictedScan, evidence: &Evidence<'_>) {
     let saved_s = scan.now_s - scan.ordered_s;
-    if saved_s < SCAN_SAVED_S_MIN {
-        return None;
+    if evidence.trace.is_some() {
+        let unseen =
+            "No scan of it was seen meanwhile; the gain is that of each cold scan or index build.";
+        finding.evidence.push(unseen.into());
     }
-    finding.evidence.push(
-        "No scan of it was seen meanwhile; the gain is that of each cold scan or index build."
-            .into(),
-    );
+    // The order is exact; the seconds are as good as what is known of the disk.
+    let layout = evidence.document.layout.as_ref();
+    finding.confidence = match layout.is_some_and(|layout| layout.disk_measured) {
+        true => "high".into(),
+        false => "medium".into(),
+    };
     finding.saves_s_per_hour = Some(saved_s);
     finding.gain = Some(Gain {
         value: saved_s,
@@ -116,7 +154,6 @@ fn of_one_scan(finding: &mut Finding, scan: &PredictedScan) -> Option<()> {
         high: (scan.now_high_s - scan.ordered_s).max(saved_s),
         unit: "s per cold scan".into(),
     });
-    Some(())
 }
 
 fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
@@ -132,7 +169,7 @@ fn command(evidence: &Evidence<'_>, file: &LayoutFile, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{FileRole, OperationSeen, ScanOrder};
+    use seekscope_run::{FileRole, LayoutMeasurement, OperationSeen, ScanOrder};
 
     use super::*;
     use crate::testing::{Call, Recording, shuffled};
@@ -236,6 +273,28 @@ mod tests {
         recording.layout(walked(300.0, 40.0));
         let found = recording.findings(&DETECTOR);
         assert_eq!(found[0].saves_s_per_hour, Some(260.0));
+    }
+
+    #[test]
+    fn of_a_layout_alone() {
+        let mut document = RunDocument::begin("layout", Vec::new());
+        let index = LayoutFile {
+            index: Some("client_1".into()),
+            ..walked(16.0, 4.0)
+        };
+        document.layout = Some(LayoutMeasurement {
+            files: vec![walked(31.0, 2.0), index, walked(2.1, 2.0), walked(0.9, 0.1)],
+            disk_measured: true,
+            ..LayoutMeasurement::default()
+        });
+        let found = of_layout(&document);
+        let told: Vec<_> = found
+            .iter()
+            .map(|f| (&*f.command, &*f.confidence))
+            .collect();
+        assert_eq!(told, [("seekscope reorder URI shop.orders", "high")]);
+        let gain = found[0].gain.as_ref().unwrap();
+        assert_eq!((gain.value, gain.unit.as_str()), (29.0, "s per cold scan"));
     }
 
     #[test]

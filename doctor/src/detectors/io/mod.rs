@@ -15,7 +15,7 @@ mod disk_limited;
 mod disk_saturated;
 mod disk_slow;
 mod journal;
-mod key_order;
+pub mod key_order;
 mod not_the_problem;
 mod random_inserts;
 mod read_ahead;

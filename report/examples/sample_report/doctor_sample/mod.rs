@@ -13,8 +13,8 @@ use seekscope_run::{
     DeviceFacts, HostFacts, IoEvent, LeafRecord, Limitation, RunError, TargetFacts,
 };
 
+use crate::hostile::HOSTILE_NAMES;
 use crate::layout_sample::{self, LayoutSample};
-use crate::synthetic::HOSTILE_NAMES;
 use crate::trace_sample::{self, TraceSample};
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -1,8 +1,8 @@
 //! What stands under a figure: what is drawn, and what its shape means.
 
-use seekscope_pattern::{AccessPattern, Direction, FileAnalysis, PatternKind, Transfers};
+use seekscope_pattern::{AccessPattern, Direction, FileTrace, PatternKind, Transfers};
+use seekscope_run::Phase;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{FileRecord, Phase};
 
 use crate::escape::shortened;
 use crate::numbers::format_share;
@@ -12,8 +12,7 @@ const NAME_CHARS: usize = 120;
 /// What the captions of one file in one phase speak of.
 pub(crate) struct CaptionSource<'a> {
     pub(crate) phase: &'a Phase,
-    pub(crate) file: &'a FileAnalysis,
-    pub(crate) record: Option<&'a FileRecord>,
+    pub(crate) file: &'a FileTrace,
     pub(crate) stride: usize,
     pub(crate) points: usize,
     pub(crate) unknown_offsets: u64,
@@ -35,7 +34,8 @@ impl CaptionSource<'_> {
     /// Under "latency over time".
     pub(crate) fn latency(&self) -> String {
         let mut text = format!("How long each of these calls took, on the {}.", self.disk());
-        for (calls, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
+        for (direction, word) in [(&self.file.reads, "reads"), (&self.file.writes, "writes")] {
+            let calls = &direction.transfers;
             if calls.calls > 0 {
                 text.push_str(&latency_sentence(calls, word));
             }
@@ -48,7 +48,8 @@ impl CaptionSource<'_> {
     }
 
     fn calls(&self) -> String {
-        let (reads, writes) = (self.file.reads.calls, self.file.writes.calls);
+        let (reads, writes) = (&self.file.reads.transfers, &self.file.writes.transfers);
+        let (reads, writes) = (reads.calls, writes.calls);
         match (reads, writes) {
             (reads, 0) => format!("{} reads", format_count(reads)),
             (0, writes) => format!("{} writes", format_count(writes)),
@@ -61,9 +62,7 @@ impl CaptionSource<'_> {
     }
 
     fn place(&self) -> String {
-        let Some(record) = self.record else {
-            return format!("a file that was not identified, {}", self.disk());
-        };
+        let record = &self.file.file;
         let name = shortened(record.name(), NAME_CHARS);
         match &record.namespace {
             Some(namespace) => {
@@ -78,17 +77,14 @@ impl CaptionSource<'_> {
     }
 
     fn shape(&self) -> String {
-        let word = if self.file.read_pattern.is_some() {
-            "read"
-        } else {
-            "write"
-        };
-        match self.file.main_pattern() {
-            Some(pattern) => shape_sentence(pattern, word),
-            None => {
-                "No call has a known offset and moved bytes, so there is no shape to see.".into()
-            }
-        }
+        let directions = [(&self.file.reads, "read"), (&self.file.writes, "write")];
+        let mut shapes = directions.into_iter().filter_map(|(direction, word)| {
+            let pattern = direction.pattern.as_ref()?;
+            Some(shape_sentence(pattern, word))
+        });
+        shapes.next().unwrap_or_else(|| {
+            "No call has a known offset and moved bytes, so there is no shape to see.".into()
+        })
     }
 
     fn sample(&self) -> String {

@@ -1,4 +1,4 @@
-// The report in a real browser: what a reader sees and does.
+// The report of index builds in a real browser: what a reader sees and does.
 
 import assert from "node:assert/strict";
 import { statSync } from "node:fs";
@@ -14,11 +14,11 @@ import {
 } from "./browser.mjs";
 import { colouredHeights, drag, drawnAs, figure, view } from "./figures.mjs";
 
-// The example's phases, in order.
-const FRESH = 0;
-const AGED = 1;
-const OPEN_LIMIT_MS = 20_000;
-const ZOOM_LIMIT_MS = 3_000;
+// The page's figures: those of files and disks, then the example's builds, in order.
+const FILES = 0;
+const FRESH = 2;
+const AGED = 3;
+const BUILDS = [2, 3, 4, 5];
 
 const shared = setUp();
 
@@ -55,17 +55,11 @@ describe("a report of 20,000 calls", () => {
   });
 
   test("shows order as a diagonal and disorder as a cloud, call by call", async () => {
-    for (const phase of [0, 1, 2, 3]) await drawnAs(figure(page, phase, "offset"), "dots");
+    for (const phase of BUILDS) await drawnAs(figure(page, phase, "offset"), "dots");
     assertDiagonal(await colouredHeights(figure(page, FRESH, "offset")));
     assertCloud(await colouredHeights(figure(page, AGED, "offset")));
     const latency = await colouredHeights(figure(page, AGED, "latency"));
     assert.ok(latency.every((band) => band.length > 0));
-  });
-
-  test("draws the percentiles of every phase", async () => {
-    assert.equal(await page.locator("#percentiles .legend li").count(), 4);
-    const coloured = await colouredHeights(page.locator("#percentiles"));
-    assert.ok(coloured.flat().length > 100);
   });
 
   test("zooms by dragging and returns by double click", async () => {
@@ -111,15 +105,15 @@ describe("a report of 20,000 calls", () => {
   });
 
   test("shows another file when asked", async () => {
-    const chart = figure(page, FRESH, "offset");
+    const chart = figure(page, FILES, "offset");
     const menu = page.locator('article.phase[data-phase="0"] select');
     const before = await chart.locator("figcaption").textContent();
-    await menu.selectOption("1");
+    await menu.selectOption("3");
     await page.waitForFunction(
       ([root, text]) => root.querySelector("figcaption").textContent !== text,
       [await chart.elementHandle(), before],
     );
-    assert.match(await chart.locator("figcaption").textContent(), /index-5--781\.wt/);
+    assert.match(await chart.locator("figcaption").textContent(), /index-\d--781\.wt/);
     await drawnAs(chart, "dots");
     await menu.selectOption("0");
     await page.waitForFunction(
@@ -140,13 +134,13 @@ test("hostile names are text and nothing else", async () => {
   const path = sampleReport(shared.folder, 2_000, "--hostile");
   const report = await openReport(shared.browser.context, path);
   const { page } = report;
-  for (const phase of [0, 1, 2, 3]) await drawnAs(figure(page, phase, "offset"), "dots");
+  for (const phase of BUILDS) await drawnAs(figure(page, phase, "offset"), "dots");
   const text = await page.locator("main").innerText();
   assert.ok(text.includes('<img src=x onerror="window.hacked=1">'));
   assert.ok(text.includes("</script><script>window.hacked=2</script>"));
   assert.ok(text.includes("abc\\u{202e}fdp.tw\"'&\\n\\u{7}\\u{0}"));
   assert.ok(text.includes("x".repeat(1000)));
-  const menu = page.locator("article.phase select").first();
+  const menu = page.locator("#figures article.phase select").first();
   await menu.selectOption("1");
   await page.waitForTimeout(300);
   await assertInert(page);
@@ -160,9 +154,9 @@ test("without scripts the tables are still there", async () => {
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
     assert.match(text, /The figures need scripts/);
-    assert.match(text, /Median seek distance/);
-    assert.match(text, /collection-7--781\.wt/);
-    assert.ok((await page.locator("table").count()) >= 9);
+    assert.match(text, /4\.\d times as long \(3 pairs/);
+    assert.match(text, /aged\.orders/);
+    assert.ok((await page.locator("table").count()) >= 5);
     assert.ok(await page.locator("article.phase select").first().isDisabled());
   } finally {
     await plain.close();
@@ -181,44 +175,15 @@ test("an odd locale does not cost the page its figures", async () => {
   assert.deepEqual(errors, []);
 });
 
-test("beyond a million calls a sample is drawn, and said to be one", async () => {
+test("beyond what the page has room for a sample is drawn, and said to be one", async () => {
   const report = await openReport(shared.browser.context, sampleReport(shared.folder, 1_500_000));
   const { page } = report;
   const chart = figure(page, AGED, "offset");
   await drawnAs(chart, "density");
   assert.match(await chart.locator("output").textContent(), /^405,000 calls/);
-  assert.match(await chart.locator("figcaption").textContent(), /one call in 2 is drawn/);
+  assert.match(await chart.locator("figcaption").textContent(), /one call in 19 is drawn/);
   await drag(chart, [0.4, 0.4], [0.6, 0.6]);
   await drawnAs(chart, "dots");
-  assert.match(await chart.locator("output").textContent(), /one in 2 kept/);
-  await assertQuiet(report);
-});
-
-test("a million calls open and zoom in bearable time", async () => {
-  const path = sampleReport(shared.folder, 1_000_000);
-  console.log(`# report of 1,000,000 calls: ${statSync(path).size} bytes`);
-  const opened = Date.now();
-  const report = await openReport(shared.browser.context, path);
-  const openMs = Date.now() - opened;
-  const { page } = report;
-  const chart = figure(page, AGED, "offset");
-  await drawnAs(chart, "density");
-  assertDiagonal(await colouredHeights(figure(page, FRESH, "offset")));
-  assertCloud(await colouredHeights(chart));
-  const counted = (text) => chart.locator("output", { hasText: text }).waitFor({ timeout: 30_000 });
-  await counted("270,000 calls, shaded");
-
-  const zoomed = Date.now();
-  await drag(chart, [0.25, 0.25], [0.75, 0.75]);
-  await counted(/^(6[5-9]|70),\d{3} calls, shaded/);
-  const firstZoomMs = Date.now() - zoomed;
-  const again = Date.now();
-  await drag(chart, [0.4, 0.4], [0.6, 0.6]);
-  await drawnAs(chart, "dots");
-  const secondZoomMs = Date.now() - again;
-  console.log(`# open ${openMs} ms, first zoom ${firstZoomMs} ms, next zoom ${secondZoomMs} ms`);
-  assert.ok(openMs < OPEN_LIMIT_MS, `open took ${openMs} ms`);
-  assert.ok(firstZoomMs < ZOOM_LIMIT_MS, `first zoom took ${firstZoomMs} ms`);
-  assert.ok(secondZoomMs < ZOOM_LIMIT_MS, `next zoom took ${secondZoomMs} ms`);
+  assert.match(await chart.locator("output").textContent(), /one in 19 kept/);
   await assertQuiet(report);
 });

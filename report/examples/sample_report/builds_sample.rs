@@ -1,4 +1,4 @@
-//! A made-up run: an index build over a fresh and an aged collection, on a plain and on an emulated
+//! A made-up examination of index builds: over a fresh and an aged collection, on a plain and on an emulated
 //! disk. The same for the same arguments, always.
 
 #![expect(
@@ -6,31 +6,58 @@
     reason = "made-up numbers, all small"
 )]
 
-use seekscope_run::document::Gain;
+use seekscope_doctor::evidence::Counters;
+use seekscope_doctor::{Diagnosis, Evidence, diagnose};
+use seekscope_pattern::{AnalysisOptions, TraceAnalyser};
+use seekscope_report::doctor::{DoctorReportInput, html};
 use seekscope_run::{
-    CacheState, ClockOffset, DeviceFacts, Disk, FileRecord, FileRole, Finding, HostFacts,
-    IndexBuild, IoEvent, IoFlags, IoOp, Limitation, Outcome, PathState, Phase, ProcessIo,
-    RunDocument, TargetFacts, TraceFacts, TracerCost,
+    CacheState, ClockOffset, DeviceFacts, Disk, FileRecord, FileRole, Finding, Gain, HostFacts,
+    IndexBuild, IoEvent, IoFlags, IoOp, Limitation, Outcome, PathState, Phase, RunDocument,
+    RunError, TargetFacts, TraceFacts, TracerCost,
 };
 use seekscope_stats::SplitMix64;
+
+use crate::hostile::HOSTILE_NAMES;
 
 const START_NS: u64 = 5_000_000_000_000;
 const PAUSE_NS: u64 = 1_000_000_000;
 const PAGE_BYTES: u64 = 28 * 1024;
 
-/// Names that try to run, to hide or to break out.
-pub(crate) const HOSTILE_NAMES: [&str; 4] = [
-    "<img src=x onerror=\"window.hacked=1\">",
-    "</script><script>window.hacked=2</script>",
-    "abc\u{202e}fdp.tw\"'&\n\u{7}\u{0}",
-    "</title></style><svg onload='window.hacked=3'>",
-];
-
 /// What a report is made from.
-pub(crate) struct SyntheticRun {
+pub(crate) struct BuildsSample {
     pub(crate) document: RunDocument,
-    pub(crate) files: Vec<FileRecord>,
-    pub(crate) events: Vec<IoEvent>,
+    files: Vec<FileRecord>,
+    events: Vec<IoEvent>,
+}
+
+impl BuildsSample {
+    pub(crate) fn html(&self) -> Result<String, RunError> {
+        let mut analyser = TraceAnalyser::new(AnalysisOptions::default());
+        self.events.iter().for_each(|event| analyser.push(event));
+        let trace = analyser.finish(&self.files, &[]);
+        let counters = Counters::default();
+        let diagnosis = diagnose(&Evidence {
+            document: &self.document,
+            trace: Some(&trace),
+            device_use: None,
+            counters: &counters,
+        });
+        let events = |each: &mut dyn FnMut(&IoEvent)| {
+            self.events.iter().for_each(each);
+            Ok(())
+        };
+        html(&DoctorReportInput {
+            document: &self.document,
+            diagnosis: &Diagnosis {
+                findings: self.document.findings.clone(),
+                ..diagnosis
+            },
+            trace: Some(&trace),
+            counters: &counters,
+            events: &events,
+            leaves: &|_| Ok(()),
+        })
+    }
 }
 
 struct PhasePlan {
@@ -73,9 +100,10 @@ const PLANS: [PhasePlan; 4] = [
 ];
 
 /// A run of about `events` calls.
-pub(crate) fn run(events: u64, hostile: bool) -> SyntheticRun {
+pub(crate) fn builds(events: u64, hostile: bool) -> BuildsSample {
     let mut rng = SplitMix64::new(7);
     let mut document = document();
+    document.phases.push(observed());
     let mut all = Vec::new();
     let mut started_ns = START_NS;
     for plan in &PLANS {
@@ -84,16 +112,20 @@ pub(crate) fn run(events: u64, hostile: bool) -> SyntheticRun {
         let events = phase_events(plan, count, started_ns, &mut rng);
         document
             .phases
-            .push(phase(plan, started_ns, ended_ns, events.len() as u64));
+            .push(build(plan, started_ns, ended_ns, events.len() as u64));
         all.extend(events);
         started_ns = ended_ns + PAUSE_NS;
     }
     document.ended_ns = Some(started_ns);
+    document.phases[0].ended_ns = started_ns;
+    if let Some(trace) = &mut document.phases[0].trace {
+        (trace.seen, trace.written) = (all.len() as u64, all.len() as u64);
+    }
     let mut files = files();
     if hostile {
         make_hostile(&mut document, &mut files);
     }
-    SyntheticRun {
+    BuildsSample {
         document,
         files,
         events: all,
@@ -163,7 +195,33 @@ fn event(t_ns: u64, file_id: u32, op: IoOp, offset: u64, latency_ns: u64) -> IoE
     }
 }
 
-fn phase(plan: &PhasePlan, started_ns: u64, ended_ns: u64, events: u64) -> Phase {
+fn observed() -> Phase {
+    Phase {
+        name: "observed".into(),
+        activity: "index builds {\"i\":1}".into(),
+        namespace: None,
+        disk: Disk::Plain,
+        cache: CacheState::AsFound {
+            why: "a server at work".into(),
+        },
+        started_ns: START_NS,
+        ended_ns: 0,
+        index_build: None,
+        trace: Some(TraceFacts {
+            backend: "tp_btf".into(),
+            backend_reason: "the kernel has BTF".into(),
+            cost: TracerCost {
+                ns_per_event: 690.0,
+                share_of_server_cpu: 0.0042,
+                ..TracerCost::default()
+            },
+            ..TraceFacts::default()
+        }),
+        process_io: None,
+    }
+}
+
+fn build(plan: &PhasePlan, started_ns: u64, ended_ns: u64, events: u64) -> Phase {
     let disk = if plan.emulated {
         Disk::Emulated {
             name: "hdd".into(),
@@ -173,11 +231,15 @@ fn phase(plan: &PhasePlan, started_ns: u64, ended_ns: u64, events: u64) -> Phase
     } else {
         Disk::Plain
     };
+    let namespace = if plan.aged {
+        "aged.orders"
+    } else {
+        "fresh.orders"
+    };
     Phase {
         name: plan.name.into(),
-        variant: if plan.aged { "aged" } else { "fresh" }.into(),
         activity: "index build {\"i\":1}".into(),
-        namespace: Some("shop.orders".into()),
+        namespace: Some(namespace.into()),
         disk,
         cache: CacheState::Cold {
             resident_bytes: 0,
@@ -188,33 +250,15 @@ fn phase(plan: &PhasePlan, started_ns: u64, ended_ns: u64, events: u64) -> Phase
         index_build: Some(IndexBuild {
             keys: "{\"i\":1}".into(),
             name: "i_1".into(),
-            documents: events * 9,
+            documents: 18_000,
             elapsed_ns: ended_ns - started_ns,
             repeats_ns: vec![
                 ended_ns - started_ns + 140_000_000,
                 ended_ns - started_ns - 90_000_000,
             ],
         }),
-        trace: Some(TraceFacts {
-            backend: "tp_btf".into(),
-            backend_reason: "the kernel has BTF".into(),
-            seen: events,
-            written: events,
-            cost: TracerCost {
-                program_runs: events * 2,
-                program_ns: events * 600,
-                standing_ns: 0,
-                drain_cpu_ns: events * 90,
-                ns_per_event: 690.0,
-                share_of_server_cpu: 0.0042,
-            },
-            ..TraceFacts::default()
-        }),
-        process_io: Some(ProcessIo {
-            read_calls: events + 40,
-            device_read_bytes: events * PAGE_BYTES,
-            ..ProcessIo::default()
-        }),
+        trace: None,
+        process_io: None,
     }
 }
 
@@ -344,7 +388,10 @@ fn make_hostile(document: &mut RunDocument, files: &mut [FileRecord]) {
     for (i, phase) in document.phases.iter_mut().enumerate() {
         phase.name = format!("{i} {}", name(i));
         phase.activity = name(i);
-        phase.namespace = Some(name(i));
+    }
+    // The file that a build read is known by its name.
+    for (phase, file) in document.phases[1..].iter_mut().zip([0, 2, 0, 2]) {
+        phase.namespace.clone_from(&files[file].namespace);
     }
     document.arguments = (0..4).map(name).collect();
     for finding in &mut document.findings {

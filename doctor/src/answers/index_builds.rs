@@ -1,0 +1,161 @@
+//! Indexes that were built while the server was watched, or for it: how long each took, and what the same
+//! index took on another collection of the same disk.
+
+use seekscope_run::{CacheState, Phase};
+use seekscope_stats::{PairedRatio, median, paired_ratio};
+use serde::{Deserialize, Serialize};
+
+use crate::Evidence;
+
+/// An index build on one disk, with its repetitions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IndexBuildAnswer {
+    pub namespace: String,
+    /// The key pattern as JSON text.
+    pub keys: String,
+    pub documents: u64,
+    /// [`seekscope_run::Disk::label`].
+    pub disk: String,
+    pub emulated: bool,
+    /// What was cached of the data files before the first build.
+    pub page_cache_before: Option<CacheState>,
+    /// From command to reply, one per build, s.
+    pub build_s: Vec<f64>,
+    /// Set against the first collection on which the same index was built on this disk; `None` for that
+    /// one itself.
+    pub against: Option<AgainstBuild>,
+}
+
+/// How an index build compares with the same build on another collection.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgainstBuild {
+    pub namespace: String,
+    /// Median of its builds, s.
+    pub build_s: f64,
+    /// This build's time as a multiple of that one's, over the pairs.
+    pub ratio: PairedRatio,
+}
+
+impl IndexBuildAnswer {
+    /// Median over the builds, s.
+    pub fn median_s(&self) -> f64 {
+        median(&self.build_s).unwrap_or(0.0)
+    }
+
+    /// What the builds say, in a sentence; both figures where there is something to compare.
+    pub fn sentence(&self) -> String {
+        let built = format!(
+            "On the {} the index {} took {:.1} s on {}",
+            self.disk,
+            self.keys,
+            self.median_s(),
+            self.namespace
+        );
+        let Some(against) = &self.against else {
+            return format!("{built}.");
+        };
+        let ratio = &against.ratio;
+        let sure = match ratio.pairs {
+            1 => "one pair, so without an interval".to_string(),
+            pairs => format!("{pairs} pairs, {:.1} to {:.1}", ratio.low, ratio.high),
+        };
+        format!(
+            "{built} and {:.1} s on {}, {:.1} times as long ({sure}).",
+            against.build_s, against.namespace, ratio.median
+        )
+    }
+}
+
+pub(super) fn index_builds(evidence: &Evidence<'_>) -> Vec<IndexBuildAnswer> {
+    let mut answers: Vec<IndexBuildAnswer> = Vec::new();
+    for answer in evidence.document.phases.iter().filter_map(of_phase) {
+        let same = |other: &&IndexBuildAnswer| {
+            other.disk == answer.disk
+                && other.keys == answer.keys
+                && other.documents == answer.documents
+                && other.against.is_none()
+        };
+        let against = answers.iter().find(same).and_then(|base| {
+            let pairs = base
+                .build_s
+                .iter()
+                .copied()
+                .zip(answer.build_s.iter().copied());
+            Some(AgainstBuild {
+                namespace: base.namespace.clone(),
+                build_s: base.median_s(),
+                ratio: paired_ratio(&pairs.collect::<Vec<_>>(), 1)?,
+            })
+        });
+        answers.push(IndexBuildAnswer { against, ..answer });
+    }
+    answers
+}
+
+fn of_phase(phase: &Phase) -> Option<IndexBuildAnswer> {
+    let build = phase.index_build.as_ref()?;
+    Some(IndexBuildAnswer {
+        namespace: phase.namespace.clone().unwrap_or_default(),
+        keys: build.keys.clone(),
+        documents: build.documents,
+        disk: phase.disk.label(),
+        emulated: phase.disk.is_emulated(),
+        page_cache_before: Some(phase.cache.clone()),
+        build_s: build.all_elapsed_ns().map(|ns| ns as f64 / 1e9).collect(),
+        against: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use seekscope_run::{Disk, IndexBuild};
+
+    use super::*;
+    use crate::testing::Recording;
+
+    fn build(namespace: &str, disk: &Disk, seconds: &[u64], documents: u64) -> Phase {
+        let ns: Vec<u64> = seconds.iter().map(|s| s * 1_000_000_000).collect();
+        Phase {
+            namespace: Some(namespace.into()),
+            disk: disk.clone(),
+            index_build: Some(IndexBuild {
+                keys: r#"{"i":1}"#.into(),
+                name: "i_1".into(),
+                documents,
+                elapsed_ns: ns[0],
+                repeats_ns: ns[1..].to_vec(),
+            }),
+            ..Recording::new().document.phases[0].clone()
+        }
+    }
+
+    #[test]
+    fn a_build_is_set_against_the_first_on_its_disk() {
+        let slow = Disk::Emulated {
+            name: "hdd".into(),
+            read_iops: 150,
+            read_bytes_per_s: 150_000_000,
+        };
+        let mut recording = Recording::new();
+        recording.document.phases.extend([
+            build("sdu.fresh", &slow, &[2, 2], 1000),
+            build("sdu.aged", &slow, &[20, 24], 1000),
+            build("sdu.fresh", &Disk::Plain, &[1], 1000),
+            build("sdu.aged", &Disk::Plain, &[1], 1000),
+            build("sdu.small", &Disk::Plain, &[1], 10),
+        ]);
+        let answers = recording.examine(|evidence, _| index_builds(evidence));
+        let sentences: Vec<String> = answers.iter().map(IndexBuildAnswer::sentence).collect();
+        assert_eq!(
+            sentences,
+            [
+                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 2.0 s on sdu.fresh."#,
+                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 22.0 s on sdu.aged and 2.0 s on sdu.fresh, 11.0 times as long (2 pairs, 10.0 to 12.0)."#,
+                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.fresh."#,
+                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.aged and 1.0 s on sdu.fresh, 1.0 times as long (one pair, so without an interval)."#,
+                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.small."#,
+            ]
+        );
+    }
+}

@@ -1,0 +1,30 @@
+//! Calls of one direction, and where the bytes of reads came from.
+
+use seekscope_stats::Quantiles;
+use serde::{Deserialize, Serialize};
+
+/// Calls of one direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Transfers {
+    pub calls: u64,
+    /// Bytes transferred.
+    pub bytes: u64,
+    /// Calls that returned an error.
+    pub errors: u64,
+    /// System-call latency, ns.
+    pub latency_ns: Quantiles,
+}
+
+/// Reads by where their bytes came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CacheCounts {
+    pub hits: u64,
+    /// Read from the device, and waited for.
+    pub misses: u64,
+    /// Waited for pages already on their way.
+    pub waited_for_others: u64,
+    /// O_DIRECT.
+    pub direct: u64,
+    /// Bytes these reads sent to the block layer, read-ahead included.
+    pub device_read_bytes: u64,
+}

@@ -1,0 +1,174 @@
+//! Index builds of the run: how long each took, set against one another, and how the traced ones read their
+//! collections, as pictures side by side.
+
+use maud::{Markup, html};
+use seekscope_doctor::answers::IndexBuildAnswer;
+use seekscope_pattern::FileTrace;
+use seekscope_run::units::{format_bytes, format_count};
+use seekscope_run::{CacheState, FileRole, IoEvent, IoLayer, Phase};
+
+use super::DoctorReportInput;
+use crate::html::figures::{
+    Collector, FigureLimits, PhaseFigures, TimeSpan, byte_axis, figures_of_files, latency_axis,
+};
+use crate::html::points::Blobs;
+use crate::html::table::table;
+use crate::layout::sentences::format_s;
+use crate::numbers::format_number;
+use crate::table::{Cell, Table};
+use crate::trace::figures::{PAGE_BYTES, byte_range, file_figures, latency_ranges};
+
+/// Pictures that find room side by side.
+const PICTURES_MAX: usize = 4;
+
+/// Builds within the trace, while events are being counted.
+pub(super) struct Pictures<'a> {
+    builds: Vec<(&'a Phase, &'a FileTrace, Collector)>,
+    stride: usize,
+    seen: usize,
+}
+
+impl<'a> Pictures<'a> {
+    /// With the same axis of offsets, and of latencies, for all.
+    pub(super) fn new(input: &DoctorReportInput<'a>, limits: &FigureLimits) -> Self {
+        let phases = input.document.phases.iter();
+        let traced: Vec<(&Phase, &FileTrace)> = phases
+            .filter_map(|phase| Some((phase, collection_of(input, phase)?)))
+            .take(PICTURES_MAX)
+            .collect();
+        let files = || traced.iter().map(|(_, file)| *file);
+        let ends = files().map(|file| byte_range([&file.reads, &file.writes]).1);
+        let offsets = byte_axis(0, ends.max().unwrap_or(0).max(PAGE_BYTES));
+        let latencies = latency_axis(latency_ranges(files().flat_map(|f| [&f.reads, &f.writes])));
+        let collector = |phase: &Phase| {
+            let time = TimeSpan::new(phase.started_ns, phase.ended_ns);
+            Collector::new(time, offsets, latencies)
+        };
+        Self {
+            stride: limits.stride(input.trace.map_or(0, |trace| trace.events)),
+            seen: 0,
+            builds: traced
+                .into_iter()
+                .map(|(phase, file)| (phase, file, collector(phase)))
+                .collect(),
+        }
+    }
+
+    /// Counts a call, if it is one of a build on its collection.
+    pub(super) fn count(&mut self, event: &IoEvent) {
+        if self.builds.is_empty() || event.op.layer() != IoLayer::File {
+            return;
+        }
+        let keep = self.seen.is_multiple_of(self.stride);
+        self.seen += 1;
+        for (phase, file, collector) in &mut self.builds {
+            let meanwhile = (phase.started_ns..phase.ended_ns).contains(&event.t_ns);
+            if meanwhile && file.file.file_id == event.file_id {
+                collector.count(event, keep);
+            }
+        }
+    }
+
+    /// Each with the name of its build.
+    pub(super) fn figures(self, blobs: &mut Blobs) -> Vec<(String, PhaseFigures)> {
+        let stride = self.stride;
+        let builds = self.builds.into_iter().map(|(phase, file, collector)| {
+            let figures = PhaseFigures {
+                time_unit_s: TimeSpan::new(phase.started_ns, phase.ended_ns).unit_s(),
+                files: vec![file_figures(phase, file, collector, stride, blobs)],
+            };
+            (phase.name.clone(), figures)
+        });
+        builds.collect()
+    }
+}
+
+/// What a build reads, where that was traced.
+fn collection_of<'a>(input: &DoctorReportInput<'a>, phase: &Phase) -> Option<&'a FileTrace> {
+    let trace = input.trace.filter(|_| phase.index_build.is_some())?;
+    let within = phase.started_ns < trace.ended_ns && phase.ended_ns > trace.started_ns;
+    let mut files = trace.files.iter().filter(|_| within);
+    files.find(|file| {
+        file.file.role == FileRole::Collection && file.file.namespace == phase.namespace
+    })
+}
+
+/// The section; nothing where no index was built. The pictures' first number in the page is `first`.
+pub(super) fn section(
+    input: &DoctorReportInput<'_>,
+    pictures: &[(String, PhaseFigures)],
+    first: usize,
+) -> Markup {
+    let builds = &input.answers().index_builds;
+    let compared = builds.iter().filter(|build| build.against.is_some());
+    html! {
+        @if !builds.is_empty() {
+            section #builds {
+                h2 { "Index builds" }
+                @for build in compared { p.meaning { bdi { (build.sentence()) } } }
+                @if !pictures.is_empty() {
+                    p.lead {
+                        "What each build asked of its collection, one mark a call. A rising line is a file in "
+                        "order; a cloud is one whose pages lie elsewhere than the scan expects them."
+                    }
+                    div.phases {
+                        @for (index, (name, figures)) in pictures.iter().enumerate() {
+                            article.phase data-phase=(first + index) {
+                                h4 { bdi { (name) } }
+                                (figures_of_files("File", "File offset over time", &figures.files))
+                            }
+                        }
+                    }
+                }
+                (table(&times(builds)))
+            }
+        }
+    }
+}
+
+/// One after the other on each disk.
+fn times(builds: &[IndexBuildAnswer]) -> Table {
+    let columns = [
+        "collection",
+        "index",
+        "page cache before",
+        "documents",
+        "each build",
+        "median",
+        "times as long",
+    ];
+    let mut table = Table::new(3, &columns);
+    let mut disk = None;
+    for build in builds {
+        if disk != Some(&build.disk) {
+            table.group(build.disk.clone());
+            disk = Some(&build.disk);
+        }
+        let each: Vec<String> = build.build_s.iter().map(|s| format_s(*s)).collect();
+        let ratio = build.against.as_ref().map(|against| against.ratio.median);
+        table.row([
+            build.namespace.clone().into(),
+            build.keys.clone().into(),
+            Cell::or(build.page_cache_before.as_ref().map(cache), "not known"),
+            format_count(build.documents).into(),
+            each.join(", ").into(),
+            format_s(build.median_s()).into(),
+            Cell::or(ratio.map(format_number), "the first here"),
+        ]);
+    }
+    table
+}
+
+fn cache(state: &CacheState) -> String {
+    match state {
+        CacheState::Cold {
+            resident_bytes,
+            total_bytes,
+        } => format!(
+            "cold: {} of {} cached",
+            format_bytes(*resident_bytes),
+            format_bytes(*total_bytes)
+        ),
+        CacheState::AsFound { .. } => "as found".into(),
+    }
+}
