@@ -19,6 +19,11 @@ use seekscope_workload::ycsb::YcsbError;
 #[error("interrupted by {0}")]
 pub struct Interrupted(pub &'static str);
 
+/// The work ended before its time. What was recorded until then is kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct BrokenOff(pub String);
+
 /// Input that clap cannot judge, such as a malformed key pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -43,6 +48,11 @@ pub struct ThresholdMissed(pub String);
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Inconsistent(pub String);
+
+/// Settings of somebody's server are not what they were.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotRestored(pub String);
 
 /// A command that was run for the user failed by itself; its exit code is ours.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +117,7 @@ fn code_of_cause(cause: &(dyn std::error::Error + 'static)) -> Option<u8> {
         Some(4)
     } else if let Some(failed) = cause.downcast_ref::<CommandFailed>() {
         Some(failed.code())
-    } else if cause.is::<Inconsistent>() {
+    } else if cause.is::<Inconsistent>() || cause.is::<NotRestored>() {
         Some(5)
     } else if cause.is::<ThresholdMissed>() {
         Some(6)

@@ -13,6 +13,7 @@ mod compare;
 mod completions;
 mod disk;
 mod doctor;
+mod ending;
 mod environment;
 mod exit;
 mod file_names;

@@ -189,6 +189,16 @@ impl Session {
         self.save()
     }
 
+    /// Every event that a trace saw must be accounted for; what is wrong where that is not so.
+    pub fn unaccounted(&self) -> Option<String> {
+        let mut traces = self.document.phases.iter().filter_map(|p| p.trace.as_ref());
+        let wrong = traces.find(|trace| !trace.adds_up())?;
+        Some(format!(
+            "the trace does not add up: {} events seen, {} written, {} lost, {} overwritten",
+            wrong.seen, wrong.written, wrong.lost, wrong.overwritten
+        ))
+    }
+
     /// Notes something that cannot be done, once.
     pub fn limit(&mut self, limitation: Limitation) {
         limit(&mut self.document, limitation);

@@ -25,6 +25,7 @@ pub mod interval;
 pub mod io_event;
 mod io_spool;
 mod kernel_files;
+mod kind;
 pub mod latency;
 pub mod latency_log;
 pub mod latency_log_reader;
@@ -76,6 +77,7 @@ pub use interval::Interval;
 pub use io_event::{
     BlockRequest, CUT_OFF_LATENCY_NS, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp,
 };
+pub use kind::RunKind;
 pub use latency::{LatencySummary, latency_histogram};
 pub use latency_log::{
     LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,

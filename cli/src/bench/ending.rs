@@ -1,13 +1,14 @@
 //! How a benchmark ends: which outcome its records stand for, and which exit code.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, bail};
 use seekscope_run::units::format_count;
-use seekscope_run::{BenchMeasurement, BenchStep, Outcome};
+use seekscope_run::{BenchMeasurement, BenchStep};
 
 use super::results::{Results, Show};
 use super::stage::Stage;
 use crate::args::OutputArgs;
-use crate::exit::{Inconsistent, Interrupted, ThresholdMissed, message_of};
+use crate::ending;
+use crate::exit::{Inconsistent, ThresholdMissed};
 
 /// What the user allows and demands.
 #[derive(Debug, Clone, Default)]
@@ -20,60 +21,35 @@ pub struct Demands {
     pub missed: Vec<String>,
 }
 
-/// What the records stand for.
-#[derive(Debug)]
-pub struct Judgement {
-    pub outcome: Outcome,
-    pub reason: Option<String>,
-    /// What the command ends with.
-    pub error: Option<anyhow::Error>,
-}
-
-impl Judgement {
-    fn new(outcome: Outcome, reason: String, error: impl Into<anyhow::Error>) -> Self {
-        Self {
-            outcome,
-            reason: Some(reason),
-            error: Some(error.into()),
-        }
-    }
-}
-
 /// Judges a run whose work came to its end. The gravest comes first.
-pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Judgement {
+pub fn judge(measurement: &BenchMeasurement, demands: &Demands) -> Result<()> {
     let steps = &measurement.steps;
-    if let Some(reason) = invalid(steps) {
-        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
-    }
-    if let Some(reason) = steps.iter().find_map(unverified) {
-        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
-    }
-    if let Some(reason) = wrong(measurement) {
-        return Judgement::new(Outcome::Invalid, reason.clone(), Inconsistent(reason));
+    let faults = [
+        invalid(steps),
+        steps.iter().find_map(unverified),
+        wrong(measurement),
+    ];
+    if let Some(reason) = faults.into_iter().flatten().next() {
+        return Err(Inconsistent(reason).into());
     }
     if let Some(reason) = steps.iter().find_map(nothing_succeeded) {
-        return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
+        bail!(reason);
     }
     let failed: u64 = unexpected(steps, demands)
         .map(|(_, failure)| failure.2)
         .sum();
     if failed > 0 && !demands.allow_errors {
-        let reason = format!(
+        bail!(
             "{} operations failed{}; --allow-errors ends with success all the same",
             format_count(failed),
             first_failure(steps, demands)
         );
-        return Judgement::new(Outcome::Failed, reason.clone(), anyhow!(reason));
     }
     if !demands.missed.is_empty() {
         let reason = format!("the objective was missed: {}", demands.missed.join("; "));
-        return Judgement::new(Outcome::Ok, reason.clone(), ThresholdMissed(reason));
+        return Err(ThresholdMissed(reason).into());
     }
-    Judgement {
-        outcome: Outcome::Ok,
-        reason: None,
-        error: None,
-    }
+    Ok(())
 }
 
 /// Probes of a search go beyond what can be done on purpose.
@@ -173,37 +149,11 @@ impl Stage {
         output: &OutputArgs,
         show: Show,
     ) -> Result<()> {
-        let judgement = match worked {
-            Ok(()) => judge(self.measurement(), demands),
-            Err(error) => broken_off(error),
-        };
-        let Judgement {
-            outcome,
-            reason,
-            error,
-        } = judgement;
-        if let Err(end) = self.session.end(outcome, reason) {
-            let Some(error) = error else { return Err(end) };
-            // The first error is the one that matters; this one is likely its consequence.
-            self.progress.say(format!(
-                "the run could not be completed on disk: {}",
-                message_of(&end)
-            ));
-            return Err(error);
-        }
-        if !self.measurement().is_empty() {
-            let results = Results::derive(&mut self.session)?;
-            results.show(&self.session, output, self.progress, show)?;
-        }
-        error.map_or(Ok(()), Err)
-    }
-}
-
-fn broken_off(error: anyhow::Error) -> Judgement {
-    let reason = message_of(&error);
-    match error.is::<Interrupted>() {
-        true => Judgement::new(Outcome::Partial, reason, error),
-        false => Judgement::new(Outcome::Failed, reason, error),
+        let worked = worked.and_then(|()| judge(self.measurement(), demands));
+        let progress = self.progress;
+        ending::end(&mut self.session, worked, progress, |session| {
+            Results::derive(session)?.show(session, output, progress, show)
+        })
     }
 }
 
@@ -214,9 +164,10 @@ pub fn server_gone(step: &str, error: anyhow::Error) -> anyhow::Error {
 
 #[cfg(test)]
 mod tests {
-    use seekscope_run::{BenchIndexBuild, OperationResult, SchemaShape, Verification};
+    use seekscope_run::{BenchIndexBuild, OperationResult, Outcome, SchemaShape, Verification};
 
     use super::*;
+    use crate::ending::outcome_of;
 
     fn step(count: u64, failures: u64) -> BenchStep {
         let operation = OperationResult {
@@ -244,15 +195,14 @@ mod tests {
             steps: vec![step],
             ..BenchMeasurement::default()
         };
-        let judged = judge(&measurement, demands);
-        assert_eq!(judged.reason.is_some(), judged.error.is_some());
-        (judged.outcome, judged.reason.unwrap_or_default())
+        let (outcome, reason) = outcome_of(&judge(&measurement, demands));
+        (outcome, reason.unwrap_or_default())
     }
 
     #[test]
     fn wrong_answers_are_not_results() {
         let judged =
-            |measurement: &BenchMeasurement| judge(measurement, &Demands::default()).outcome;
+            |measurement: &BenchMeasurement| outcome_of(&judge(measurement, &Demands::default())).0;
         let mut measurement = BenchMeasurement::default();
         measurement.shapes.push(SchemaShape::default());
         measurement.index_builds.push(BenchIndexBuild::default());

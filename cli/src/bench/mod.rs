@@ -32,7 +32,7 @@ mod ycsb;
 mod ycsb_output;
 
 pub use repeatable::Repeatable;
-pub use results::{Results, Show};
+pub use results::show;
 pub use rounds::{KeptSeconds, Pace, Stretch, Watch};
 pub use stage::{Stage, StepDone};
 pub use target::Target;

@@ -19,7 +19,12 @@ pub enum Show {
     YcsbLines,
 }
 
-/// See the module.
+/// Prints the tables, or JSON, of a run, and writes its page.
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    Results::derive(session)?.show(session, args, progress, Show::Tables)
+}
+
+/// A benchmark's records, with the page that was made of them.
 pub struct Results {
     records: BenchRecords,
 }

@@ -1,7 +1,7 @@
 //! What goes from a document whose names are hashed: texts that can hold any name, and that nobody needs
 //! who opens the bundle.
 
-use seekscope_run::{RunDocument, TargetFacts};
+use seekscope_run::{RunDocument, RunKind, TargetFacts};
 
 use crate::exit::Usage;
 
@@ -13,19 +13,13 @@ const CUT_CHARS: usize = 300;
 
 /// Refuses runs of commands whose records hold names that are not looked for.
 pub fn check(document: &RunDocument) -> Result<(), Usage> {
-    let others = [
-        ("disk", document.disk.is_some()),
-        ("bench", document.bench.is_some()),
-        ("reorder", document.reorder.is_some()),
-        ("prefetch", document.prefetch.is_some()),
-        ("tune", document.tune.is_some()),
-    ];
-    match others.iter().find(|(_, is_there)| *is_there) {
-        None => Ok(()),
-        Some((command, _)) => Err(Usage(format!(
-            "the run holds records of `seekscope {command}`, whose names --hash-names cannot replace: \
+    match document.kind() {
+        Some(RunKind::Doctor | RunKind::Layout | RunKind::Trace) => Ok(()),
+        _ => Err(Usage(format!(
+            "the run holds records of `seekscope {}`, whose names --hash-names cannot replace: \
              collect a run of `seekscope doctor`, or leave --hash-names away and look through the run's \
-             run.json first"
+             run.json first",
+            document.command
         ))),
     }
 }

@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use seekscope_disk::DiskError;
-use seekscope_run::{DiskMeasurement, EngineKind, Outcome, ProcessDeviceIo, RunDirectory};
+use seekscope_run::{DiskMeasurement, EngineKind, ProcessDeviceIo, RunDirectory};
 
 use super::place::{Emulation, Place};
 use super::results::Results;
-use crate::args::PlaceArgs;
+use crate::args::{OutputArgs, PlaceArgs};
+use crate::ending;
 use crate::environment::Environment;
-use crate::exit::{Interrupted, message_of};
+use crate::exit::{BrokenOff, Interrupted};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -101,29 +102,20 @@ fn finish(
     signal: Option<&'static str>,
     before: Option<ProcessDeviceIo>,
 ) -> Result<Session> {
-    let interrupted = || Interrupted(signal.unwrap_or("a signal"));
-    let measured = match measured {
-        Err(error) if is_interruption(&error) => Ok(Ended::Interrupted),
-        other => other,
-    };
-    let (outcome, reason) = match &measured {
-        Ok(Ended::Complete) => (Outcome::Ok, None),
-        Ok(Ended::Interrupted) => (Outcome::Partial, Some(interrupted().to_string())),
-        Ok(Ended::HeldBack(pressure)) => (Outcome::Partial, Some(held_back(*pressure))),
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
+    let interrupted = || anyhow::Error::from(Interrupted(signal.unwrap_or("a signal")));
+    let worked = match measured {
+        Ok(Ended::Complete) => Ok(()),
+        Ok(Ended::Interrupted) => Err(interrupted()),
+        Ok(Ended::HeldBack(pressure)) => Err(BrokenOff(held_back(pressure)).into()),
+        Err(error) if is_interruption(&error) => Err(interrupted()),
+        Err(error) => Err(error),
     };
     note_written(&mut session, before);
-    let ended = session.end(outcome, reason);
-    let shown = show(&mut session, args, progress);
-    match measured? {
-        Ended::Interrupted => Err(interrupted().into()),
-        Ended::HeldBack(pressure) => Err(anyhow::anyhow!(held_back(pressure))),
-        Ended::Complete => {
-            ended?;
-            shown?;
-            Ok(session)
-        }
-    }
+    ending::end(&mut session, worked, progress, |session| match args.shown {
+        true => show(session, &args.output, progress),
+        false => Results::derive(session).map(drop),
+    })?;
+    Ok(session)
 }
 
 /// The session was lost with its thread; its directory has what was measured.
@@ -132,17 +124,9 @@ fn reopened(run: &Path) -> Result<Session> {
     Ok(Session::reopen(directory, document))
 }
 
-/// What there is, if anything was measured.
-fn show(session: &mut Session, args: &PlaceArgs, progress: Progress) -> Result<()> {
-    let steps = session.document.disk.as_ref().map_or(0, |d| d.steps.len());
-    if steps == 0 {
-        return Ok(());
-    }
-    let results = Results::derive(session)?;
-    if !args.shown {
-        return Ok(());
-    }
-    results.show(session, &args.output, progress)
+/// Prints tables, or JSON, of a run, and writes its page.
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    Results::derive(session)?.show(session, args, progress)
 }
 
 /// Why a measurement ended itself.

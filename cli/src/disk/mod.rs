@@ -9,9 +9,9 @@ mod results;
 mod summary;
 mod survey;
 
-pub use measurement::held_back;
+pub use measurement::{held_back, show};
 pub use place::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
-pub use results::{Results, load_model};
+pub use results::load_model;
 pub use survey::run as survey;
 
 use anyhow::Result;

@@ -16,7 +16,7 @@ mod scan_times;
 pub use conclusion::Conclusion;
 pub use examine::{Asked, Whom, examine};
 pub use judgement::Earlier;
-pub use recorded::show_run;
+pub use recorded::show;
 
 use std::path::Path;
 

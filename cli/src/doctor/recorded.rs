@@ -58,7 +58,6 @@ async fn open(path: &Path, arguments: Vec<String>, out: Option<&Path>) -> Result
 }
 
 /// Shows a run of `doctor` again.
-pub fn show_run(mut session: Session, output: &OutputArgs) -> Result<()> {
-    let conclusion = Conclusion::derive(&mut session, None)?;
-    conclusion.show(&session, output, Progress::new(output.quiet))
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    Conclusion::derive(session, None)?.show(session, args, progress)
 }

@@ -18,7 +18,6 @@ pub use collection::CollectionLayout;
 pub use measurement::{file_record, named_file, write_leaves};
 pub use place::{Whereabouts, find_file, seen_from_here};
 pub use record::Recorder;
-pub use results::Results;
 pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};
 pub use summary::{file as file_summary, summary};
@@ -28,17 +27,18 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use seekscope_layout::LayoutError;
-use seekscope_run::{HostFacts, Outcome};
+use seekscope_run::HostFacts;
 
-use crate::args::{LayoutArgs, SurveyArgs};
-use crate::disk;
+use crate::args::{LayoutArgs, OutputArgs, SurveyArgs};
 use crate::environment::Environment;
-use crate::exit::{Interrupted, message_of};
+use crate::exit::{BrokenOff, Interrupted};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
+use crate::{disk, ending};
 use measurement::Measurement;
 use place::Place;
+use results::Results;
 use since::Since;
 
 /// Runs the command.
@@ -102,31 +102,22 @@ fn measure(
     session.save()?;
     let measurement = Measurement::new(args, place, disk, since, memory_bytes, progress, stop);
     let measured = measurement.run(&mut session);
-    finish(session, args, progress, measured)
+    let measured = measured.map_err(|error| match has_figures(&session) {
+        _ if is_interruption(&error) => Interrupted("a signal").into(),
+        true => error.context(BrokenOff(BROKEN_OFF.into())),
+        false => error,
+    });
+    ending::end(&mut session, measured, progress, |session| {
+        show(session, &args.output, progress)
+    })
 }
 
-/// Ends the run and shows it, whichever way it went.
-fn finish(
-    mut session: Session,
-    args: &LayoutArgs,
-    progress: Progress,
-    measured: Result<()>,
-) -> Result<()> {
-    let (outcome, reason) = match &measured {
-        Ok(()) => (Outcome::Ok, None),
-        Err(error) if is_interruption(error) => {
-            (Outcome::Partial, Some("it was interrupted".into()))
-        }
-        Err(error) if has_figures(&session) => (Outcome::Partial, Some(message_of(error))),
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
-    };
-    session.end(outcome, reason)?;
-    // A directory without data is shown as such.
-    if has_figures(&session) || measured.is_ok() {
-        let results = Results::derive(&mut session)?;
-        results.show(&session, &args.output, progress)?;
-    }
-    measured
+/// What kept files from being read, where others were.
+const BROKEN_OFF: &str = "not all files could be read";
+
+/// Prints tables, or JSON, of a run, and writes its page.
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    Results::derive(session)?.show(session, args, progress)
 }
 
 fn has_figures(session: &Session) -> bool {

@@ -14,10 +14,10 @@ use seekscope_run::{BenchMeasurement, BenchStep, Limitation, Outcome, RunDirecto
 
 use self::clients::Client;
 use crate::args::MergeArgs;
-use crate::bench::{Results, Show};
-use crate::exit::{Inconsistent, Usage};
+use crate::exit::{BrokenOff, Inconsistent, Usage};
 use crate::progress::Progress;
 use crate::session::Session;
+use crate::{bench, ending};
 
 /// Runs the command.
 pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
@@ -35,15 +35,9 @@ pub fn run(args: &MergeArgs, arguments: Vec<String>) -> Result<()> {
         session.limit(limitation);
     }
     session.document.bench = Some(measurement);
-    let (outcome, reason) = outcome(&clients);
-    session.end(outcome, reason.clone())?;
-    let results = Results::derive(&mut session)?;
-    results.show(&session, &args.output, progress, Show::Tables)?;
-    match outcome {
-        Outcome::Ok => Ok(()),
-        Outcome::Invalid => Err(Inconsistent(reason.unwrap_or_default()).into()),
-        _ => Err(anyhow::anyhow!(reason.unwrap_or_default())),
-    }
+    ending::end(&mut session, worst(&clients), progress, |session| {
+        bench::show(session, &args.output, progress)
+    })
 }
 
 /// The merged run begins when the first client did, by its clocks.
@@ -120,8 +114,8 @@ fn uncounted(measurement: &BenchMeasurement) -> Option<Limitation> {
     })
 }
 
-/// The worst of all; a client that is missing makes the whole partial.
-fn outcome(clients: &[Client]) -> (Outcome, Option<String>) {
+/// How the worst of all ended; a client that is missing makes the whole partial.
+fn worst(clients: &[Client]) -> Result<()> {
     let rank = |outcome: Outcome| match outcome {
         Outcome::Ok => 0,
         Outcome::Partial => 1,
@@ -131,18 +125,17 @@ fn outcome(clients: &[Client]) -> (Outcome, Option<String>) {
     let worst = clients
         .iter()
         .max_by_key(|client| rank(client.document.outcome));
-    match worst {
-        Some(client) if client.document.outcome != Outcome::Ok => {
-            let why = client.document.outcome_reason.clone().unwrap_or_default();
-            (
-                client.document.outcome,
-                Some(format!("client {}: {why}", client.number)),
-            )
+    let why = worst.map_or_else(String::new, |client| {
+        let why = client.document.outcome_reason.as_deref();
+        format!("client {}: {}", client.number, why.unwrap_or_default())
+    });
+    match worst.map(|client| client.document.outcome) {
+        Some(Outcome::Invalid) => Err(Inconsistent(why).into()),
+        Some(Outcome::Failed) => Err(anyhow::anyhow!(why)),
+        Some(Outcome::Partial) => Err(BrokenOff(why).into()),
+        _ if !clients::missing_numbers(clients).is_empty() => {
+            Err(BrokenOff("runs of some clients are missing".into()).into())
         }
-        _ if !clients::missing_numbers(clients).is_empty() => (
-            Outcome::Partial,
-            Some("runs of some clients are missing".into()),
-        ),
-        _ => (Outcome::Ok, None),
+        _ => Ok(()),
     }
 }

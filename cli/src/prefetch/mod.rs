@@ -13,12 +13,13 @@ use anyhow::{Context, Result};
 use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
 use seekscope_run::units::format_bytes;
-use seekscope_run::{DeviceModel, HostFacts, Outcome, RunDocument};
+use seekscope_run::{DeviceModel, HostFacts, RunDocument};
 use serde_json::json;
 
 use crate::args::{OutputArgs, PrefetchArgs};
 use crate::disk::load_model;
-use crate::exit::{CommandFailed, Interrupted, Usage, message_of};
+use crate::ending;
+use crate::exit::{CommandFailed, Interrupted, Usage};
 use crate::output;
 use crate::progress::{Progress, Step};
 use crate::session::Session;
@@ -127,7 +128,7 @@ impl Work {
                     attaches = false;
                     progress.say(text::followed(status.pace));
                 }
-                show(&step, status);
+                note(&step, status);
             },
             stop,
         })?;
@@ -173,7 +174,7 @@ impl Work {
     }
 }
 
-fn show(step: &Step, status: &Status) {
+fn note(step: &Step, status: &Status) {
     step.note(format!(
         "page {} of {}, {} read, {} ahead of the scan",
         status.position,
@@ -183,7 +184,7 @@ fn show(step: &Step, status: &Status) {
     ));
 }
 
-/// Ends the run and shows it, whichever way it went.
+/// Ends the run and shows it; what broke off has no figures worth showing.
 fn finish(
     mut session: Session,
     args: OutputArgs,
@@ -191,21 +192,17 @@ fn finish(
     done: Result<Option<ExitStatus>>,
     signal: Option<&'static str>,
 ) -> Result<()> {
-    let (outcome, reason) = match (&done, signal) {
-        (Err(error), _) => (Outcome::Failed, Some(message_of(error))),
-        (Ok(_), Some(signal)) => (Outcome::Partial, Some(Interrupted(signal).to_string())),
-        (Ok(_), None) => (Outcome::Ok, None),
-    };
     session.document.summary = summary(&session.document);
-    session.end(outcome, reason)?;
-    if done.is_ok() {
-        self::show_run(&session, &args, progress)?;
-    }
-    match (done?, signal) {
-        (_, Some(signal)) => Err(Interrupted(signal).into()),
-        (Some(status), None) if !status.success() => Err(CommandFailed(status).into()),
+    let is_done = done.is_ok();
+    let worked = done.and_then(|status| match (signal, status) {
+        (Some(signal), _) => Err(Interrupted(signal).into()),
+        (None, Some(status)) if !status.success() => Err(CommandFailed(status).into()),
         _ => Ok(()),
-    }
+    });
+    ending::end(&mut session, worked, progress, |session| match is_done {
+        true => show(session, &args, progress),
+        false => Ok(()),
+    })
 }
 
 /// The figures, as they stand in the record.
@@ -214,7 +211,7 @@ fn summary(document: &RunDocument) -> serde_json::Value {
 }
 
 /// Prints a finished run.
-pub fn show_run(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let run_dir = session.directory.path().display().to_string();
     if args.json {

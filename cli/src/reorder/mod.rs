@@ -22,19 +22,19 @@ pub use results::show;
 
 use anyhow::Result;
 use seekscope_reorder::{By, Definition};
-use seekscope_run::{Outcome, ReorderMeasurement, ReorderTask, RunDocument};
+use seekscope_run::{ReorderMeasurement, ReorderTask, RunDocument};
 use seekscope_server::{Namespace, Server};
 use seekscope_workload::IndexKeys;
 
 use crate::args::{ReorderArgs, SurveyArgs};
-use crate::disk;
 use crate::environment::Environment;
-use crate::exit::{Elsewhere, Interrupted, Usage, message_of};
+use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
 use crate::stored_arguments::hide_values;
+use crate::{disk, ending};
 use place::Place;
 use plan::Subject;
 
@@ -162,16 +162,9 @@ impl Reorder {
 
     /// Ends the run and shows it, whichever way it went.
     fn finish(&self, mut session: Session, worked: Result<()>) -> Result<()> {
-        let (outcome, reason) = match &worked {
-            Ok(()) => (Outcome::Ok, None),
-            Err(error) if error.is::<Interrupted>() => {
-                (Outcome::Partial, Some("it was interrupted".into()))
-            }
-            Err(error) => (Outcome::Failed, Some(message_of(error))),
-        };
-        session.end(outcome, reason)?;
-        show(&mut session, &self.args.output, self.progress)?;
-        worked
+        ending::end(&mut session, worked, self.progress, |session| {
+            show(session, &self.args.output, self.progress)
+        })
     }
 }
 

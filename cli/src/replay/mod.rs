@@ -12,11 +12,12 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use seekscope_disk::DiskError;
 use seekscope_disk::replay::{Caching, Ended, Loop, Plan, PlayOptions, play};
-use seekscope_run::{Outcome, RunDirectory};
+use seekscope_run::RunDirectory;
 
 use crate::args::{LoopName, OutputArgs, ReplayArgs, Speed};
 use crate::disk::{LIMITS_BESIDE_DATABASE, held_back};
-use crate::exit::{Interrupted, Usage, message_of};
+use crate::ending;
+use crate::exit::{BrokenOff, Interrupted, Usage};
 use crate::output;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -172,44 +173,31 @@ fn finish(
     signal: Option<&'static str>,
 ) -> Result<()> {
     let interrupted = || anyhow::Error::from(Interrupted(signal.unwrap_or("a signal")));
-    let held = matches!(ended, Ok(Ended::HeldBack(_)));
-    let failure = match ended {
-        Ok(Ended::Complete | Ended::TimeLimit) => None,
-        Ok(Ended::Interrupted) => Some(interrupted()),
-        Ok(Ended::HeldBack(pressure)) => Some(anyhow::anyhow!(held_back(pressure))),
-        Ok(Ended::Failed(error)) => Some(error.into()),
+    let worked = match ended {
+        Ok(Ended::Complete | Ended::TimeLimit) => Ok(()),
+        Ok(Ended::Interrupted) => Err(interrupted()),
+        Ok(Ended::HeldBack(pressure)) => Err(BrokenOff(held_back(pressure)).into()),
+        Ok(Ended::Failed(error)) => Err(error.into()),
         Err(error) if matches!(error.downcast_ref(), Some(DiskError::Interrupted)) => {
-            Some(interrupted())
+            Err(interrupted())
         }
-        Err(error) => Some(error),
+        Err(error) => Err(error),
     };
-    let outcome = match &failure {
-        None => Outcome::Ok,
-        Some(error) if error.is::<Interrupted>() || held => Outcome::Partial,
-        Some(_) => Outcome::Failed,
-    };
-    let ended = session.end(outcome, failure.as_ref().map(message_of));
-    let shown = match session.document.summary.is_null() {
-        true => Ok(()),
-        false => show(&session, &args.output),
-    };
-    if let Some(error) = failure {
-        return Err(error);
-    }
-    ended?;
-    shown?;
-    progress.say(format!("Run: {}", session.directory.path().display()));
-    Ok(())
+    ending::end(&mut session, worked, progress, |session| {
+        show(session, &args.output, progress)
+    })
 }
 
 /// Prints the table, or JSON, of a run's records.
-pub fn show(session: &Session, args: &OutputArgs) -> Result<()> {
+pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let summary = ReplaySummary::of(document)?;
+    let run_dir = session.directory.path().display().to_string();
     if args.json {
-        let run_dir = session.directory.path().display().to_string();
-        output::print_json(&summary::document(document, &run_dir))
+        output::print_json(&summary::document(document, &run_dir))?;
     } else {
-        output::print(&table::text(&summary))
+        output::print(&table::text(&summary))?;
     }
+    progress.say(format!("Run: {run_dir}"));
+    Ok(())
 }

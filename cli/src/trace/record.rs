@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use seekscope_run::{
-    CacheState, Disk, FileRecord, HostFacts, Limitation, Outcome, Phase, TraceFacts, monotonic_ns,
+    CacheState, Disk, FileRecord, HostFacts, Limitation, Phase, TraceFacts, monotonic_ns,
 };
 use seekscope_server::ProcFs;
 use seekscope_server::process::io_between;
@@ -17,9 +17,10 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::flight_recorder::{FlightRecorder, FlightState};
 use super::live::{Tee, TraceView, new_window};
 use super::whose::Whose;
-use super::{choices, counting, results};
+use super::{choices, counting, show};
 use crate::args::RecordArgs;
-use crate::exit::{Inconsistent, Interrupted, message_of};
+use crate::ending;
+use crate::exit::{BrokenOff, Inconsistent, Interrupted};
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
 use crate::session::{Session, name_file};
@@ -51,53 +52,17 @@ pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
     session.document.host = Some(HostFacts::read(Path::new("/")));
     session.save()?;
     let recorded = record(args, &mut session, &mut signals, progress).await;
-    let (outcome, reason) = outcome_of(&session, &recorded);
-    let ended = session.end(outcome, reason.clone());
-    let recorded = match recorded {
-        // Nothing was recorded: there is nothing to show but the error.
-        Err(error) if session.document.phases.is_empty() => return Err(error),
-        recorded => recorded,
-    };
-    ended?;
+    let worked = recorded.and_then(|ended| match (ended, session.unaccounted()) {
+        (_, Some(why)) => Err(Inconsistent(why).into()),
+        (Ended::Interrupted(signal), None) => Err(Interrupted(signal).into()),
+        (Ended::Early(why), None) => Err(BrokenOff(why).into()),
+        (Ended::AsAsked, None) => Ok(()),
+    });
+    // Even where a live view had the terminal until now.
     let progress = Progress::new(args.output.quiet);
-    results::show(
-        &session.directory,
-        &mut session.document,
-        &args.output,
-        progress,
-    )?;
-    match (recorded?, outcome) {
-        (Ended::Interrupted(signal), _) => Err(Interrupted(signal).into()),
-        (Ended::Early(why), _) => Err(anyhow::anyhow!(why)),
-        (Ended::AsAsked, Outcome::Invalid) => Err(Inconsistent(reason.unwrap_or_default()).into()),
-        (Ended::AsAsked, _) => Ok(()),
-    }
-}
-
-fn outcome_of(session: &Session, recorded: &Result<Ended>) -> (Outcome, Option<String>) {
-    let mut trailers = session
-        .document
-        .phases
-        .iter()
-        .filter_map(|p| p.trace.as_ref());
-    let wrong = trailers.rfind(|trace| !trace.adds_up());
-    match recorded {
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
-        Ok(_) if wrong.is_some() => (
-            Outcome::Invalid,
-            wrong.map(|trace| {
-                format!(
-                    "the trace does not add up: {} events seen, {} written, {} lost, {} overwritten",
-                    trace.seen, trace.written, trace.lost, trace.overwritten
-                )
-            }),
-        ),
-        Ok(Ended::AsAsked) => (Outcome::Ok, None),
-        Ok(Ended::Interrupted(signal)) => {
-            (Outcome::Partial, Some(Interrupted(signal).to_string()))
-        }
-        Ok(Ended::Early(why)) => (Outcome::Partial, Some(why.clone())),
-    }
+    ending::end(&mut session, worked, progress, |session| {
+        show(session, &args.output, progress)
+    })
 }
 
 async fn record(

@@ -10,16 +10,12 @@ use super::summary;
 use crate::args::OutputArgs;
 use crate::output;
 use crate::progress::Progress;
-use crate::session::{limit, no_trailer, truncated_trace};
+use crate::session::{Session, limit, no_trailer, truncated_trace};
 
-/// Analyses the finished run in `directory`, fills in the summary, writes `run.json` and
-/// `report.html`, and prints tables, or JSON, on stdout.
-pub fn show(
-    directory: &RunDirectory,
-    document: &mut RunDocument,
-    args: &OutputArgs,
-    progress: Progress,
-) -> Result<()> {
+/// Analyses the finished run, fills in the summary, writes `run.json` and `report.html`, and prints tables, or
+/// JSON, on stdout.
+pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
+    let (directory, document) = (&session.directory, &mut session.document);
     let analysis = analyse(directory)?;
     close_abandoned_phase(document, &analysis);
     document.summary = summary::summary(document.phases.first(), &analysis);

@@ -29,8 +29,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use seekscope_run::RunDirectory;
 use seekscope_run::tune::{TuneRecord, TuneTrial};
-use seekscope_run::{Outcome, RunDirectory};
 use seekscope_settings::exports;
 use seekscope_tune::optimiser::Goal;
 use seekscope_tune::session::{Plan, Session as TuningSession};
@@ -46,8 +46,9 @@ use self::telling::Telling;
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
 use crate::bench::Stage;
+use crate::ending;
 use crate::environment::Environment;
-use crate::exit::{Interrupted, Usage, message_of};
+use crate::exit::Usage;
 use crate::stored_arguments::hide_values;
 
 /// Options whose values are commands of the user.
@@ -290,31 +291,18 @@ fn end(
     worked: Result<()>,
     args: &TuneSessionArgs,
 ) -> Result<()> {
-    let (outcome, reason) = match &worked {
-        Ok(()) if record.restored == Some(false) => (
-            Outcome::Failed,
-            Some("not every setting could be put back; see --restore".to_string()),
-        ),
-        Ok(()) => (Outcome::Ok, None),
-        Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(message_of(error))),
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
-    };
-    let restored = record.restored;
-    stage.session.document.tune = Some(record);
-    stage.session.end(outcome, reason)?;
-    if stage.session.is_discarded() {
-        return worked;
-    }
-    results::show(&mut stage.session, &args.output, stage.progress)?;
-    if restored != Some(false) {
-        return worked;
-    }
-    let not_restored = restore::not_restored(stage.session.directory.path());
-    match worked {
-        Ok(()) => Err(not_restored),
-        Err(error) => {
-            stage.progress.say(not_restored.to_string());
+    let progress = stage.progress;
+    let not_restored = || restore::not_restored(stage.session.directory.path());
+    let worked = match (record.restored, worked) {
+        (Some(false), Ok(())) => Err(not_restored()),
+        (Some(false), Err(error)) => {
+            progress.say(not_restored().to_string());
             Err(error)
         }
-    }
+        (_, worked) => worked,
+    };
+    stage.session.document.tune = Some(record);
+    ending::end(&mut stage.session, worked, progress, |session| {
+        show(session, &args.output, progress)
+    })
 }

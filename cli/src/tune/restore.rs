@@ -12,7 +12,7 @@ use super::server_arena::{self, means, put_back};
 use crate::args::TuneSessionArgs;
 use crate::bench::Target;
 use crate::environment::Environment;
-use crate::exit::{Inconsistent, Usage};
+use crate::exit::{NotRestored, Usage};
 use crate::output;
 use crate::progress::Progress;
 
@@ -78,7 +78,7 @@ async fn revived(
 
 /// Not all could be put back.
 pub fn not_restored(run: &Path) -> anyhow::Error {
-    Inconsistent(format!(
+    NotRestored(format!(
         "not every setting could be put back; see above for what it was, and try again: \
          seekscope tune --restore {}",
         run.display()

@@ -20,14 +20,15 @@ mod subject;
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_run::{ExaminationRecord, HostFacts, Limitation, Outcome};
+use seekscope_run::{ExaminationRecord, HostFacts, Limitation};
 use seekscope_server::{Namespace, NamespaceError};
 use seekscope_workload::IndexKeys;
 
 use super::demo;
 use crate::args::{BuildArgs, DemoArgs, ExamineArgs};
+use crate::ending;
 use crate::environment::Environment;
-use crate::exit::{Interrupted, Usage, message_of};
+use crate::exit::{BrokenOff, Inconsistent, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::{self, Session};
@@ -123,23 +124,8 @@ pub async fn examine(
             .await
         }
     };
-    let (outcome, reason) = match &measured {
-        Ok(()) => outcome_of(&session),
-        Err(error) if error.is::<Interrupted>() => (Outcome::Partial, Some(error.to_string())),
-        Err(error) => (Outcome::Failed, Some(message_of(error))),
-    };
-    let ended = session.end(outcome, reason.clone());
-    let measured = match (measured, outcome) {
-        (Err(error), _) => Err(error),
-        (Ok(()), Outcome::Invalid) => {
-            Err(crate::exit::Inconsistent(reason.unwrap_or_default()).into())
-        }
-        (Ok(()), Outcome::Partial) => Err(anyhow::anyhow!(reason.unwrap_or_default())),
-        (Ok(()), _) => Ok(()),
-    };
-    if measured.is_ok() {
-        ended?;
-    }
+    let measured = measured.and_then(|()| check(&session));
+    let measured = ending::close(&mut session, measured, progress);
     Ok((session, measured))
 }
 
@@ -184,33 +170,21 @@ pub async fn examine_server(
     watched
 }
 
-/// A trace must account for every event it saw, and must not end early by a fault of ours.
-fn outcome_of(session: &Session) -> (Outcome, Option<String>) {
-    let document = &session.document;
-    let unaccounted = document.phases.iter().find_map(|phase| {
-        let trace = phase.trace.as_ref()?;
-        (!trace.adds_up()).then(|| {
-            format!(
-                "the trace does not add up: {} events seen, {} written, {} lost",
-                trace.seen, trace.written, trace.lost
-            )
-        })
-    });
-    if unaccounted.is_some() {
-        return (Outcome::Invalid, unaccounted);
+/// A trace must account for every event it saw and must not end early by a fault of ours, the server must be
+/// there to the end, and nothing of ours may stay on it.
+fn check(session: &Session) -> Result<()> {
+    if let Some(why) = session.unaccounted() {
+        return Err(Inconsistent(why).into());
     }
     let is_grave = |l: &&Limitation| {
         [gathering::SERVER_GONE, builds::INDEX_STAYED].contains(&l.what.as_str())
             || l.what.starts_with(session::TRACE_BROKE_OFF)
     };
-    match document.limitations.iter().find(is_grave) {
-        Some(broken) => (
-            Outcome::Partial,
-            Some(format!(
-                "{}: {}. {}",
-                broken.what, broken.why, broken.remedy
-            )),
-        ),
-        None => (Outcome::Ok, None),
+    match session.document.limitations.iter().find(is_grave) {
+        Some(broken) => {
+            let text = format!("{}: {}. {}", broken.what, broken.why, broken.remedy);
+            Err(BrokenOff(text).into())
+        }
+        None => Ok(()),
     }
 }

@@ -1,0 +1,127 @@
+//! How every run ends and is shown: which outcome its records stand for, what is printed of them, and which error the
+//! command ends with.
+//!
+//! A command's work comes back as a `Result`. Its error says by its type how much the records are worth
+//! ([`outcome_of`]); nothing else decides that.
+
+use anyhow::Result;
+use seekscope_run::{Outcome, RunKind};
+
+use crate::args::OutputArgs;
+use crate::exit::{
+    BrokenOff, CommandFailed, Inconsistent, Interrupted, ThresholdMissed, message_of,
+};
+use crate::progress::Progress;
+use crate::session::{Session, measured_nothing};
+use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
+
+/// What records stand for whose command ended like this, and why, where they are not all that was wanted.
+pub fn outcome_of(worked: &Result<()>) -> (Outcome, Option<String>) {
+    let Err(error) = worked else {
+        return (Outcome::Ok, None);
+    };
+    let reason = Some(message_of(error));
+    if error.is::<Interrupted>() || error.is::<BrokenOff>() {
+        (Outcome::Partial, reason)
+    } else if error.is::<Inconsistent>() {
+        (Outcome::Invalid, reason)
+    } else if error.is::<ThresholdMissed>() {
+        (Outcome::Ok, reason)
+    } else if error.is::<CommandFailed>() {
+        // Somebody else's failure, beside which everything was recorded.
+        (Outcome::Ok, None)
+    } else {
+        (Outcome::Failed, reason)
+    }
+}
+
+/// Ends the run. What comes back is how its work went or, where that went well, what kept the run from being
+/// completed on disk.
+pub fn close(session: &mut Session, worked: Result<()>, progress: Progress) -> Result<()> {
+    let (outcome, reason) = outcome_of(&worked);
+    match (session.end(outcome, reason), worked) {
+        (Err(end), Err(error)) => {
+            // The first error is the one that matters; this one is likely its consequence.
+            progress.say(format!(
+                "the run could not be completed on disk: {}",
+                message_of(&end)
+            ));
+            Err(error)
+        }
+        (ended, worked) => worked.and(ended),
+    }
+}
+
+/// Ends the run, shows what there is, and returns what the command ends with.
+pub fn end(
+    session: &mut Session,
+    worked: Result<()>,
+    progress: Progress,
+    show: impl FnOnce(&mut Session) -> Result<()>,
+) -> Result<()> {
+    let worked = close(session, worked, progress);
+    let shown = match session.is_discarded() || !session.document.has_figures() {
+        true => Ok(()),
+        false => show(session),
+    };
+    worked.and(shown)
+}
+
+/// Shows a finished run, which may be of an older version: prints its tables, or JSON, and writes its page anew.
+pub fn show(session: &mut Session, output: &OutputArgs, progress: Progress) -> Result<()> {
+    let document = &session.document;
+    let kind = document.kind().filter(|_| document.has_figures());
+    match kind {
+        None => Err(measured_nothing(session.directory.path(), document).into()),
+        Some(RunKind::Bench) => bench::show(session, output, progress),
+        Some(RunKind::Disk) => disk::show(session, output, progress),
+        Some(RunKind::Doctor) => doctor::show(session, output, progress),
+        Some(RunKind::Layout) => layout::show(session, output, progress),
+        Some(RunKind::Prefetch) => prefetch::show(session, output, progress),
+        Some(RunKind::Reorder) => reorder::show(session, output, progress),
+        Some(RunKind::Replay) => replay::show(session, output, progress),
+        Some(RunKind::Trace) => trace::show(session, output, progress),
+        Some(RunKind::Tune) => tune::show(session, output, progress),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use anyhow::{Context, anyhow};
+
+    use super::*;
+
+    #[test]
+    fn what_a_run_stands_for_follows_from_its_error() {
+        let failed = CommandFailed(ExitStatus::from_raw(3 << 8));
+        let broken: Result<()> = Err(anyhow!("damaged")).context(BrokenOff("in half".into()));
+        let table: [(Result<()>, Outcome, Option<&str>); 7] = [
+            (Ok(()), Outcome::Ok, None),
+            (
+                Err(Interrupted("SIGINT").into()),
+                Outcome::Partial,
+                Some("interrupted by SIGINT"),
+            ),
+            (broken, Outcome::Partial, Some("in half: damaged")),
+            (
+                Err(Inconsistent("1 and 2".into()).into()),
+                Outcome::Invalid,
+                Some("1 and 2"),
+            ),
+            (
+                Err(ThresholdMissed("late".into()).into()),
+                Outcome::Ok,
+                Some("late"),
+            ),
+            (Err(failed.into()), Outcome::Ok, None),
+            (Err(anyhow!("no")), Outcome::Failed, Some("no")),
+        ];
+        for (worked, outcome, reason) in table {
+            let found = outcome_of(&worked);
+            assert_eq!(found, (outcome, reason.map(String::from)), "{worked:?}");
+        }
+    }
+}
