@@ -7,6 +7,8 @@ use std::path::Path;
 
 use seekscope_run::tune::KnobValue;
 use yaml_serde::{Mapping, Value};
+use yamlpatch::{Op, Patch};
+use yamlpath::{Component, Document, Route};
 
 use crate::engine_string;
 
@@ -21,29 +23,102 @@ pub(crate) struct Setting {
     pub(crate) value: KnobValue,
 }
 
-/// The file with the settings in it. Comments are lost; everything else means the same.
+/// What a file begins with whose comments could not be kept.
+const REWRITTEN: &str = "# seekscope wrote this file anew with the same settings: its form left no room for a change in place, and its\n\
+     # comments are lost.\n";
+
+/// The file with the settings in it: changed in place, so that comments and form stay. Where that does not come to
+/// what is wanted, it is written anew, and says so.
 pub(crate) fn edited(text: &str, settings: &[Setting]) -> Result<String, String> {
     let mut root: Value = yaml_serde::from_str(text).map_err(|error| error.to_string())?;
     if root.is_null() {
         root = Value::Mapping(Mapping::new());
     }
+    let mut patches = Vec::new();
     for setting in settings {
-        let place = place(&mut root, &setting.path)?;
-        *place = match &setting.key {
-            None if setting.suffix.is_empty() => yaml(&setting.value),
-            None => Value::String(format!("{}{}", setting.value, setting.suffix)),
-            Some(key) => {
-                let value = engine_string::value_text(&setting.value, &setting.suffix)?;
-                let old = match &*place {
-                    Value::Null => "",
-                    Value::String(text) => text.as_str(),
-                    _ => return Err(format!("{} is no text", setting.path)),
-                };
-                Value::String(engine_string::set_all(old, &[(key.clone(), value)])?)
-            }
-        };
+        let new = new_value(&root, setting)?;
+        patches.extend(patches_of(&root, &setting.path, new.clone()));
+        *place(&mut root, &setting.path)? = new;
     }
-    yaml_serde::to_string(&root).map_err(|error| error.to_string())
+    let means_the_same =
+        |text: &String| yaml_serde::from_str::<Value>(text).is_ok_and(|v| v == root);
+    let in_place = patched(text, &patches).filter(means_the_same);
+    match in_place {
+        Some(text) => Ok(text),
+        None => {
+            let anew = yaml_serde::to_string(&root).map_err(|error| error.to_string())?;
+            let had_comments = text.contains('#');
+            Ok(if had_comments {
+                REWRITTEN.to_string() + &anew
+            } else {
+                anew
+            })
+        }
+    }
+}
+
+/// `None` where the library refuses.
+fn patched(text: &str, patches: &[Patch<'_>]) -> Option<String> {
+    let document = Document::new(text).ok()?;
+    let patched = yamlpatch::apply_yaml_patches(&document, patches).ok()?;
+    Some(patched.source().to_string())
+}
+
+/// Replaces what is there, or adds what is missing to the innermost part that is there.
+fn patches_of<'a>(root: &Value, path: &'a str, new: Value) -> Vec<Patch<'a>> {
+    let parts: Vec<&str> = path.split('.').collect();
+    let mut at = root;
+    let mut known = 0;
+    while let Some(inner) = parts.get(known).and_then(|part| at.get(*part)) {
+        at = inner;
+        known += 1;
+    }
+    let patch = |depth: usize, operation: Op<'a>| {
+        let keys = parts[..depth].iter().map(|part| Component::from(*part));
+        Patch {
+            route: Route::from(keys.collect::<Vec<_>>()),
+            operation,
+        }
+    };
+    let add = |depth: usize, new| {
+        let (key, value) = (parts[depth].to_string(), nested(&parts[depth + 1..], new));
+        patch(depth, Op::Add { key, value })
+    };
+    if known == parts.len() {
+        vec![patch(known, Op::Replace(new))]
+    } else if at.is_null() && known > 0 {
+        // "storage:" with nothing behind it is no mapping to which something could be added.
+        vec![patch(known, Op::Remove), add(known - 1, new)]
+    } else {
+        vec![add(known, new)]
+    }
+}
+
+/// The value below these keys.
+fn nested(parts: &[&str], value: Value) -> Value {
+    parts.iter().rev().fold(value, |value, part| {
+        let mut mapping = Mapping::new();
+        mapping.insert(Value::String((*part).to_string()), value);
+        Value::Mapping(mapping)
+    })
+}
+
+fn new_value(root: &Value, setting: &Setting) -> Result<Value, String> {
+    let Some(key) = &setting.key else {
+        return Ok(match setting.suffix.is_empty() {
+            true => yaml(&setting.value),
+            false => Value::String(format!("{}{}", setting.value, setting.suffix)),
+        });
+    };
+    let value = engine_string::value_text(&setting.value, &setting.suffix)?;
+    let parts = setting.path.split('.');
+    let old = match parts.fold(Some(root), |at, part| at?.get(part)) {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) => text.as_str(),
+        Some(_) => return Err(format!("{} is no text", setting.path)),
+    };
+    let text = engine_string::set_all(old, &[(key.clone(), value)])?;
+    Ok(Value::String(text))
 }
 
 /// Makes the path where it is not there.
@@ -143,6 +218,77 @@ mod tests {
         );
         // A text that YAML would take for something else is still a text.
         assert_eq!(value["setParameter"]["x"], Value::from("yes"));
+    }
+
+    /// As Debian's package has it.
+    const PACKAGED: &str = "\
+# mongod.conf
+
+# Where and how to store data.
+storage:
+  dbPath: /var/lib/mongodb
+#  engine:
+  wiredTiger:
+    engineConfig:
+      cacheSizeGB: 4 # of 16
+
+# network interfaces
+net:
+  port: 27017
+  bindIp: 127.0.0.1  # localhost only
+
+
+#security:
+
+#replication:
+setParameter:
+";
+
+    #[test]
+    fn comments_and_form_stay() {
+        let settings = [
+            setting(
+                "storage.wiredTiger.engineConfig.cacheSizeGB",
+                None,
+                KnobValue::Float(1.5),
+            ),
+            setting("storage.syncPeriodSecs", None, KnobValue::Integer(30)),
+            setting(
+                "operationProfiling.mode",
+                None,
+                KnobValue::Text("off".into()),
+            ),
+            setting("setParameter.x", None, KnobValue::Integer(1)),
+        ];
+        let edited = edited(PACKAGED, &settings).unwrap();
+        assert!(edited.contains("cacheSizeGB: 1.5 # of 16\n"), "{edited}");
+        for line in PACKAGED.lines().filter(|line| line.contains('#')) {
+            let comment = line.split_once('#').unwrap().1;
+            assert!(edited.contains(comment), "{comment} is missing:\n{edited}");
+        }
+        let value: Value = yaml_serde::from_str(&edited).unwrap();
+        assert_eq!(value["storage"]["syncPeriodSecs"], Value::from(30));
+        assert_eq!(value["operationProfiling"]["mode"], Value::from("off"));
+        assert_eq!(value["setParameter"]["x"], Value::from(1));
+        assert_eq!(value["net"]["port"], Value::from(27017));
+    }
+
+    #[test]
+    fn a_form_that_cannot_be_changed_in_place_is_written_anew_and_says_so() {
+        let text = "storage: {\n  dbPath: /data, # here\n}\n";
+        let settings = [setting(
+            "storage.syncPeriodSecs",
+            None,
+            KnobValue::Integer(9),
+        )];
+        let edited = edited(text, &settings).unwrap();
+        let value: Value = yaml_serde::from_str(&edited).unwrap();
+        assert_eq!(value["storage"]["syncPeriodSecs"], Value::from(9));
+        assert_eq!(value["storage"]["dbPath"], Value::from("/data"));
+        assert!(
+            edited.contains("# here") || edited.starts_with(REWRITTEN),
+            "{edited}"
+        );
     }
 
     #[test]
