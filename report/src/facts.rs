@@ -1,5 +1,6 @@
 //! What was measured on and with, as lines of words. HTML and terminal show the same.
 
+use seekscope_doctor::wording::shell_quoted;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{DeviceFacts, HostFacts, RunDocument, TargetFacts};
 
@@ -115,7 +116,10 @@ pub(crate) fn command_line(document: &RunDocument) -> String {
 
 /// The same with other arguments.
 pub(crate) fn command_line_with(document: &RunDocument, arguments: &[String]) -> String {
-    let mut words: Vec<String> = arguments.iter().map(|argument| quoted(argument)).collect();
+    let mut words: Vec<String> = arguments
+        .iter()
+        .map(|argument| shell_quoted(argument))
+        .collect();
     let names_program = |word: &String| word.rsplit('/').next() == Some("seekscope");
     if words.first().is_some_and(names_program) {
         words.remove(0);
@@ -124,15 +128,6 @@ pub(crate) fn command_line_with(document: &RunDocument, arguments: &[String]) ->
         words.insert(0, document.command.clone());
     }
     format!("seekscope {}", words.join(" "))
-}
-
-/// Quoted for a POSIX shell where it must be.
-pub(crate) fn quoted(argument: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_string();
-    }
-    format!("'{}'", argument.replace('\'', "'\\''"))
 }
 
 #[cfg(test)]

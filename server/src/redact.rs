@@ -3,6 +3,8 @@
 //! Nothing here parses strictly: a string that a driver refuses is the one most likely to be shown
 //! in an error, so whatever may be a secret goes, even if part of a host name goes with it.
 
+use percent_encoding::percent_decode_str;
+
 /// What stands in place of a secret.
 const HIDDEN: &str = "***";
 const SCHEMES: [&str; 3] = ["mongodb+srv://", "mongodb://", "cql://"];
@@ -88,7 +90,7 @@ fn secrets(uri: &str) -> Vec<String> {
     }
     let decoded: Vec<String> = secrets
         .iter()
-        .map(|secret| percent_decode(secret))
+        .map(|secret| percent_decode_str(secret).decode_utf8_lossy().into_owned())
         .collect();
     secrets.extend(decoded);
     secrets.retain(|secret| secret.len() >= SECRET_MIN_BYTES);
@@ -150,28 +152,6 @@ fn scheme_of(uri: &str) -> &str {
             .filter(|s| s.eq_ignore_ascii_case(scheme))
     });
     starts.max_by_key(|start| start.len()).unwrap_or("")
-}
-
-fn percent_decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let hex = (first == b'%')
-            .then(|| tail.get(..2))
-            .flatten()
-            .and_then(|h| std::str::from_utf8(h).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

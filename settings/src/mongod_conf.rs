@@ -111,8 +111,8 @@ fn new_value(root: &Value, setting: &Setting) -> Result<Value, String> {
         });
     };
     let value = engine_string::value_text(&setting.value, &setting.suffix)?;
-    let parts = setting.path.split('.');
-    let old = match parts.fold(Some(root), |at, part| at?.get(part)) {
+    let mut parts = setting.path.split('.');
+    let old = match parts.try_fold(root, |at, part| at.get(part)) {
         None | Some(Value::Null) => "",
         Some(Value::String(text)) => text.as_str(),
         Some(_) => return Err(format!("{} is no text", setting.path)),

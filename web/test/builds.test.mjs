@@ -154,7 +154,7 @@ test("without scripts the tables are still there", async () => {
     const { page } = await openReport(plain.context, path, { ready: false });
     const text = await page.locator("main").innerText();
     assert.match(text, /The figures need scripts/);
-    assert.match(text, /4\.\d times as long \(3 pairs/);
+    assert.match(text, /5\.\d times as long \(3 pairs/);
     assert.match(text, /aged\.orders/);
     assert.ok((await page.locator("table").count()) >= 5);
     assert.ok(await page.locator("article.phase select").first().isDisabled());

@@ -276,13 +276,15 @@ fn duckdb_and_spark_get_the_same_numbers_as_seekscope() {
         for (path, files) in &hosts {
             let run = path.canonicalize().unwrap();
             for file in files {
-                let is_it =
-                    |r: &&Value| r["run"] == run.to_str().unwrap() && r["file_id"] == file.file_id;
+                let is_it = |r: &&Value| {
+                    r["run"] == run.to_str().unwrap() && r["file_id"] == file.file.file_id
+                };
                 check_file(rows.iter().find(is_it).unwrap(), file);
             }
         }
         let paths = answer[engine]["path_patterns"].as_array().unwrap();
-        let of = |host: usize, id: u32| hosts[host].1.iter().find(|f| f.file_id == id).unwrap();
+        let of =
+            |host: usize, id: u32| hosts[host].1.iter().find(|f| f.file.file_id == id).unwrap();
         check_path(paths, "/data/1.wt", &[of(0, 1), of(1, 1)]);
         check_path(paths, "/data/two-4.wt", &[of(1, 4)]);
     }

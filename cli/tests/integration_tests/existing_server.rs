@@ -139,7 +139,8 @@ fn recorded_reads_are_those_that_strace_counts() {
         "run",
     ]));
     let (run, stored) = RunDirectory::open(&bench.path("run")).unwrap();
-    let phase = &stored.phases[0];
+    // Of the build alone, at whose edges the server reads nothing else.
+    let phase = &stored.phases[1];
     let realtime_s = |ns: u64| {
         let started = stored.started;
         (started.realtime_ns as f64 + (ns as f64 - started.monotonic_ns as f64)) / 1e9
@@ -154,13 +155,14 @@ fn recorded_reads_are_those_that_strace_counts() {
         .collect();
     let mut recorded = (0, 0);
     run.for_each_event(|e| {
-        if e.op.is_read() && tables.contains(&e.file_id) {
+        let meanwhile = (phase.started_ns..phase.ended_ns).contains(&e.t_ns);
+        if meanwhile && e.op.is_read() && tables.contains(&e.file_id) {
             recorded.0 += 1;
             recorded.1 += e.bytes();
         }
     })
     .unwrap();
-    let trace = phase.trace.as_ref().unwrap();
+    let trace = stored.phases[0].trace.as_ref().unwrap();
     assert!(trace.adds_up() && !trace.loss_matters(), "{trace:?}");
     assert!(recorded.0 > 200, "too few reads to be a test: {recorded:?}");
     assert_eq!(recorded, counted, "recorded against strace");
@@ -244,7 +246,7 @@ fn an_interrupted_build_removes_its_index() {
     let namespace = Namespace::new("shop", "orders").unwrap();
     let server = ForeignServer::start(&bench.path("data"), "64M");
     load_documents(&server.uri, &namespace, 30_000);
-    for (i, moment_ms) in [0, 300, 900, 1_200, 1_500].into_iter().enumerate() {
+    for (i, moment_ms) in [150, 300, 900, 1_200, 1_500].into_iter().enumerate() {
         let out = format!("run{i}");
         let mut child = bench
             .seekscope(&[
@@ -263,7 +265,7 @@ fn an_interrupted_build_removes_its_index() {
             .spawn()
             .unwrap();
         // While the guard takes its measure, while the server is asked, and while the index is built.
-        if moment_ms > 0 {
+        if i > 0 {
             crate::support::until(|| bench.path(&format!("{out}/io.spool")).exists());
         }
         std::thread::sleep(Duration::from_millis(moment_ms));

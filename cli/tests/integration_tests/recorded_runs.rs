@@ -14,10 +14,11 @@ use crate::support::{Bench, stderr};
 const PAGE_COLUMNS: usize = 200;
 
 /// Those of the folder, and the schema of their JSON.
-const RUNS: [(&str, &str); 15] = [
+const RUNS: [(&str, &str); 16] = [
     ("bench", "bench"),
     ("bench-again", "bench"),
     ("bench-index", "bench"),
+    ("demo", "doctor"),
     ("disk", "disk"),
     ("disk-run", "disk"),
     ("doctor", "doctor"),

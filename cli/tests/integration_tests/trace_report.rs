@@ -46,7 +46,6 @@ fn make_run(folder: &Path, killed: bool, lost: u64) {
     let events = READS + 200;
     document.phases.push(Phase {
         name: "trace".into(),
-        variant: "observed".into(),
         activity: "process 77".into(),
         namespace: None,
         disk: Disk::Plain,

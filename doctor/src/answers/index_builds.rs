@@ -6,6 +6,7 @@ use seekscope_stats::{PairedRatio, median, paired_ratio};
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
+use crate::wording::duration;
 
 /// An index build on one disk, with its repetitions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -46,10 +47,10 @@ impl IndexBuildAnswer {
     /// What the builds say, in a sentence; both figures where there is something to compare.
     pub fn sentence(&self) -> String {
         let built = format!(
-            "On the {} the index {} took {:.1} s on {}",
+            "On the {} the index {} took {} on {}",
             self.disk,
             self.keys,
-            self.median_s(),
+            duration(self.median_s()),
             self.namespace
         );
         let Some(against) = &self.against else {
@@ -61,8 +62,10 @@ impl IndexBuildAnswer {
             pairs => format!("{pairs} pairs, {:.1} to {:.1}", ratio.low, ratio.high),
         };
         format!(
-            "{built} and {:.1} s on {}, {:.1} times as long ({sure}).",
-            against.build_s, against.namespace, ratio.median
+            "{built} and {} on {}, {:.1} times as long ({sure}).",
+            duration(against.build_s),
+            against.namespace,
+            ratio.median
         )
     }
 }
@@ -150,11 +153,11 @@ mod tests {
         assert_eq!(
             sentences,
             [
-                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 2.0 s on sdu.fresh."#,
-                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 22.0 s on sdu.aged and 2.0 s on sdu.fresh, 11.0 times as long (2 pairs, 10.0 to 12.0)."#,
-                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.fresh."#,
-                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.aged and 1.0 s on sdu.fresh, 1.0 times as long (one pair, so without an interval)."#,
-                r#"On the plain disk the index {"i":1} took 1.0 s on sdu.small."#,
+                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 2.00 s on sdu.fresh."#,
+                r#"On the emulated hdd (150 IOPS, 150 MB/s) the index {"i":1} took 22.0 s on sdu.aged and 2.00 s on sdu.fresh, 11.0 times as long (2 pairs, 10.0 to 12.0)."#,
+                r#"On the plain disk the index {"i":1} took 1.00 s on sdu.fresh."#,
+                r#"On the plain disk the index {"i":1} took 1.00 s on sdu.aged and 1.00 s on sdu.fresh, 1.0 times as long (one pair, so without an interval)."#,
+                r#"On the plain disk the index {"i":1} took 1.00 s on sdu.small."#,
             ]
         );
     }

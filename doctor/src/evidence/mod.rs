@@ -120,9 +120,11 @@ impl<'a> Evidence<'a> {
             .is_some_and(|(phase, last_ns)| last_ns > phase.ended_ns.saturating_add(OUTLAST_NS))
     }
 
-    /// The connection string for commands that are suggested, without credentials.
+    /// The connection string for commands that are suggested, without credentials; a placeholder where the server
+    /// is not known, or was a private one that is gone.
     pub fn uri(&self) -> &'a str {
-        self.document.target.as_ref().map_or("URI", |t| &t.uri)
+        let target = self.document.target.as_ref().filter(|t| !t.local);
+        target.map_or("URI", |t| &t.uri)
     }
 }
 

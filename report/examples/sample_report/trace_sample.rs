@@ -287,7 +287,6 @@ fn document(events: u64) -> RunDocument {
     let lost = events / 50;
     document.phases.push(Phase {
         name: "trace".into(),
-        variant: "observed".into(),
         activity: "mongod (process 4100), its own work for 60 s".into(),
         namespace: None,
         disk: Disk::Plain,

@@ -3,9 +3,9 @@
 
 use maud::{Markup, html};
 use seekscope_doctor::answers::IndexBuildAnswer;
-use seekscope_pattern::FileTrace;
+use seekscope_pattern::{AnalysisOptions, FileTrace, TraceAnalyser};
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{CacheState, FileRole, IoEvent, IoLayer, Phase};
+use seekscope_run::{CacheState, FileRecord, FileRole, IoEvent, IoLayer, Phase};
 
 use super::DoctorReportInput;
 use crate::html::figures::{
@@ -23,9 +23,18 @@ const PICTURES_MAX: usize = 4;
 
 /// Builds within the trace, while events are being counted.
 pub(super) struct Pictures<'a> {
-    builds: Vec<(&'a Phase, &'a FileTrace, Collector)>,
+    builds: Vec<Picture<'a>>,
     stride: usize,
     seen: usize,
+}
+
+/// What one build asks of its collection.
+struct Picture<'a> {
+    phase: &'a Phase,
+    file: &'a FileRecord,
+    collector: Collector,
+    /// For the words below the picture: the trace knows the file with all that others asked of it.
+    analyser: TraceAnalyser,
 }
 
 impl<'a> Pictures<'a> {
@@ -40,17 +49,19 @@ impl<'a> Pictures<'a> {
         let ends = files().map(|file| byte_range([&file.reads, &file.writes]).1);
         let offsets = byte_axis(0, ends.max().unwrap_or(0).max(PAGE_BYTES));
         let latencies = latency_axis(latency_ranges(files().flat_map(|f| [&f.reads, &f.writes])));
-        let collector = |phase: &Phase| {
+        let picture = |(phase, file): (&'a Phase, &'a FileTrace)| {
             let time = TimeSpan::new(phase.started_ns, phase.ended_ns);
-            Collector::new(time, offsets, latencies)
+            Picture {
+                phase,
+                file: &file.file,
+                collector: Collector::new(time, offsets, latencies),
+                analyser: TraceAnalyser::new(AnalysisOptions::default()),
+            }
         };
         Self {
             stride: limits.stride(input.trace.map_or(0, |trace| trace.events)),
             seen: 0,
-            builds: traced
-                .into_iter()
-                .map(|(phase, file)| (phase, file, collector(phase)))
-                .collect(),
+            builds: traced.into_iter().map(picture).collect(),
         }
     }
 
@@ -61,10 +72,11 @@ impl<'a> Pictures<'a> {
         }
         let keep = self.seen.is_multiple_of(self.stride);
         self.seen += 1;
-        for (phase, file, collector) in &mut self.builds {
-            let meanwhile = (phase.started_ns..phase.ended_ns).contains(&event.t_ns);
-            if meanwhile && file.file.file_id == event.file_id {
-                collector.count(event, keep);
+        for build in &mut self.builds {
+            let meanwhile = build.phase.started_ns..build.phase.ended_ns;
+            if meanwhile.contains(&event.t_ns) && build.file.file_id == event.file_id {
+                build.collector.count(event, keep);
+                build.analyser.push(event);
             }
         }
     }
@@ -72,12 +84,14 @@ impl<'a> Pictures<'a> {
     /// Each with the name of its build.
     pub(super) fn figures(self, blobs: &mut Blobs) -> Vec<(String, PhaseFigures)> {
         let stride = self.stride;
-        let builds = self.builds.into_iter().map(|(phase, file, collector)| {
+        let builds = self.builds.into_iter().filter_map(|build| {
+            let (phase, files) = (build.phase, std::slice::from_ref(build.file));
+            let read = build.analyser.finish(files, &[]).files.into_iter().next()?;
             let figures = PhaseFigures {
                 time_unit_s: TimeSpan::new(phase.started_ns, phase.ended_ns).unit_s(),
-                files: vec![file_figures(phase, file, collector, stride, blobs)],
+                files: vec![file_figures(phase, &read, build.collector, stride, blobs)],
             };
-            (phase.name.clone(), figures)
+            Some((phase.name.clone(), figures))
         });
         builds.collect()
     }
@@ -113,7 +127,7 @@ pub(super) fn section(
                     }
                     div.phases {
                         @for (index, (name, figures)) in pictures.iter().enumerate() {
-                            article.phase data-phase=(first + index) {
+                            article.phase data-phase=(first + index) data-beginning="build" {
                                 h4 { bdi { (name) } }
                                 (figures_of_files("File", "File offset over time", &figures.files))
                             }

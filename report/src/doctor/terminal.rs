@@ -1,6 +1,7 @@
 //! The first screen as plain text: the verdict, what became of an earlier run's findings where that was
 //! asked, at most five findings, what was not measured.
 
+use seekscope_doctor::answers::IndexBuildAnswer;
 use seekscope_doctor::ranking::is_boilerplate;
 use seekscope_run::units::format_count;
 use seekscope_run::{Finding, Outcome};
@@ -32,6 +33,7 @@ pub fn first_screen(input: &DoctorReportInput<'_>, width: u16) -> String {
     let (first, others) = input.findings();
     let numbered = first.iter().enumerate();
     paragraphs.extend(numbered.map(|(index, finding)| describe(finding, index + 1, width)));
+    paragraphs.extend(builds(input).map(|text| wrapped(&text, width, "")));
     if !others.is_empty() {
         let ids: Vec<&str> = others.iter().map(|finding| finding.id.as_str()).collect();
         let count = format_count(others.len() as u64);
@@ -95,6 +97,24 @@ fn since(input: &DoctorReportInput<'_>, width: u16) -> Option<String> {
         _ => {}
     }
     Some(lines.join("\n"))
+}
+
+/// How long indexes took, where no finding says so.
+fn builds(input: &DoctorReportInput<'_>) -> Option<String> {
+    let builds = &input.answers().index_builds;
+    let is_compared = |namespace: &str| {
+        let mut against = builds.iter().filter_map(|build| build.against.as_ref());
+        against.any(|against| against.namespace == namespace)
+    };
+    let findings = &input.diagnosis.findings;
+    let is_told = |sentence: &String| findings.iter().any(|f| f.evidence.contains(sentence));
+    let sentences: Vec<String> = builds
+        .iter()
+        .filter(|build| build.against.is_some() || !is_compared(&build.namespace))
+        .map(IndexBuildAnswer::sentence)
+        .filter(|sentence| !is_told(sentence))
+        .collect();
+    (!sentences.is_empty()).then(|| sentences.join(" "))
 }
 
 /// One line.

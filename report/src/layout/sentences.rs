@@ -1,6 +1,7 @@
 //! What the figures of a file mean, in words.
 
 use seekscope_doctor::key_order::is_worth_ordering;
+use seekscope_doctor::wording::shell_quoted;
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{
     DataState, LayoutFile, LayoutMeasurement, NameSource, OrderDecay, PredictedScan, ScanOrder,
@@ -8,7 +9,6 @@ use seekscope_run::{
 
 use super::{file_name, free_share};
 use crate::escape::visible;
-use crate::facts::quoted;
 use crate::numbers::{format_mean_ns, format_number, format_share, format_times};
 
 /// Less free space is not worth a sentence.
@@ -86,16 +86,9 @@ pub fn file_headline(file: &LayoutFile, disk_measured: bool) -> Option<String> {
         " on a typical disk"
     };
     let (now, ordered) = (format_s(scan.now_s), format_s(scan.ordered_s));
-    Some(if is_worth_ordering(file) {
-        format!(
-            "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in order it would take \
-             {ordered}."
-        )
-    } else {
-        format!(
-            "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in the best order {ordered}."
-        )
-    })
+    Some(format!(
+        "{name} is stored {word}: a cold scan takes about {now}{on_disk}, in order it would take {ordered}."
+    ))
 }
 
 /// What else is worth knowing about a file, a sentence each.
@@ -249,8 +242,8 @@ pub fn hints(measurement: &LayoutMeasurement) -> Vec<String> {
         let name = name.unwrap_or_default();
         hints.push(format!(
             "See one of them in detail: seekscope layout {} {}",
-            quoted(&visible(&measurement.path)),
-            quoted(&name)
+            shell_quoted(&visible(&measurement.path)),
+            shell_quoted(&name)
         ));
     }
     hints

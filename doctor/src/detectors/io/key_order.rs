@@ -88,8 +88,8 @@ fn judge(evidence: &Evidence<'_>, answers: &Answers, file: &LayoutFile) -> Optio
             ),
         ],
         confidence: confidence(evidence),
-        risk: "compact frees space but restores no order. Rewriting needs room for a copy and reads and writes all of it; writes during it decay the \
-               order again, at the rate that its plan tells."
+        risk: "Rewriting needs room for a copy and reads and writes all of it (compact does not restore the \
+               order); writes during it decay the order again, at the rate that its plan tells."
             .into(),
         command: command(evidence, file, &name),
         ..Finding::default()

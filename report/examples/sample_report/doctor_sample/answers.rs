@@ -45,6 +45,7 @@ pub(super) fn answers(name: &Naming<'_>) -> Answers {
             read_calls_per_s: Some(640.0),
         }),
         checkpoints: Some(checkpoint_answer()),
+        index_builds: Vec::new(),
         durations: durations(name),
         space: space(name),
         memory: Some(memory()),
