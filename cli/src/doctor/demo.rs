@@ -218,9 +218,6 @@ impl<'a> Demo<'a> {
             interruption,
         )
         .await?;
-        if let Some(target) = &mut session.document.target {
-            target.local = true;
-        }
         interruption.or(self.stop(session, local)).await
     }
 

@@ -145,6 +145,9 @@ pub async fn examine_server(
     let subject = interruption
         .or(Subject::find(session, asked, progress))
         .await?;
+    if let Some(target) = &mut session.document.target {
+        target.local = is_ours;
+    }
     disk_ability::note(session, &asked.args, &subject)?;
     let mut builds = match (&asked.build, asked.namespaces.as_slice()) {
         (Some(keys), [namespace]) => {
