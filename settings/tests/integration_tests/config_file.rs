@@ -52,7 +52,15 @@ async fn edited_and_put_back_byte_for_byte() {
     let applied = applier.apply(&configuration(&[("log", 32)])).await.unwrap();
     assert!(applied.restarted);
     let text = fs::read_to_string(&conf).unwrap();
-    assert!(text.contains("configString: log=(file_max=32MB)"), "{text}");
+    let set = r#"{ cacheSizeGB: 1, configString: "log=(file_max=32MB)" }"#;
+    assert!(text.contains(set), "{text}");
+    for kept in [
+        "# kept by hand\n",
+        "dbPath: /data   # here\n",
+        "security: {keyFile: /secret}\n",
+    ] {
+        assert!(text.contains(kept), "{kept} is gone:\n{text}");
+    }
     assert!(
         text.contains("cacheSizeGB: 1") && !text.contains("syncPeriodSecs"),
         "{text}"
