@@ -411,6 +411,7 @@ mod tests {
         let (directory, mut document) = run(folder.path());
         let stop = AtomicBool::new(false);
         let out = folder.path().join("b.tar.zst");
+        document.command = "prefetch".into();
         document.prefetch = Some(PrefetchRecord::default());
         let refused = bundle(&out, Some([1; 16])).make(&directory, document.clone(), &stop);
         assert!(refused.unwrap_err().is::<Usage>());

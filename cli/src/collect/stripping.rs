@@ -130,7 +130,7 @@ pub fn without_uri_options(text: &str) -> String {
 mod tests {
     use seekscope_run::{
         DiskAbility, EarlierRun, ExaminationRecord, IndexFacts, MemberRecord, NamedValue,
-        OperationSeen, PrefetchRecord,
+        OperationSeen,
     };
 
     use super::*;
@@ -236,11 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn runs_with_other_records_are_refused() {
-        let mut document = RunDocument::begin("prefetch", Vec::new());
-        assert!(check(&document).is_ok());
-        document.prefetch = Some(PrefetchRecord::default());
-        let error = check(&document).unwrap_err().to_string();
-        assert!(error.contains("seekscope prefetch"), "{error}");
+    fn runs_of_other_commands_are_refused() {
+        let checked = |command| check(&RunDocument::begin(command, Vec::new()));
+        for command in ["doctor", "layout", "trace"] {
+            assert!(checked(command).is_ok(), "{command}");
+        }
+        for command in ["prefetch", "replay", "merge", "of-a-later-version"] {
+            let error = checked(command).unwrap_err().to_string();
+            assert!(error.contains(&format!("seekscope {command}")), "{error}");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! `doctor URI` on every topology.
 
+use mongodb::bson::doc;
 use seekscope_bench::deployment::Topology;
 
 use crate::running::shared;
@@ -57,4 +58,40 @@ fn replica_sets() {
 fn a_member_of_a_cluster() {
     let running = shared(Topology::Sharded { shards: 2 });
     examined_at(&running.member("shard-0").uri());
+}
+
+/// On a set the index is built on the primary, which is traced, and nothing of it stays.
+#[test]
+fn permitted_index_builds() {
+    for topology in [Topology::Standalone, Topology::ReplicaSet { members: 3 }] {
+        let running = shared(topology);
+        running.load("doctor.built", DOCUMENTS);
+        let _machine = machine();
+        let bench = Bench::new();
+        let keys = r#"{"s1": 1}"#;
+        let arguments = [
+            "doctor",
+            running.uri(),
+            "--collection",
+            "doctor.built",
+            "--index",
+            keys,
+            "--allow-index-build",
+            "--out",
+            "run",
+        ];
+        let document = json(&mut bench.seekscope(&arguments));
+        assert_valid("doctor", &document);
+        assert_eq!(document["outcome"], "ok", "{:#}", document["limitations"]);
+        let build = &document["summary"]["answers"]["index_builds"][0];
+        assert_eq!(build["documents"], DOCUMENTS, "{topology:?}: {document:#}");
+        assert!(
+            document["summary"]["trace"].is_object(),
+            "{topology:?}: {:#}",
+            document["limitations"]
+        );
+        let reply = running.command("doctor", doc! { "listIndexes": "built" });
+        let indexes = reply.get_document("cursor").unwrap();
+        assert_eq!(indexes.get_array("firstBatch").unwrap().len(), 1, "{reply}");
+    }
 }

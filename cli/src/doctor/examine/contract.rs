@@ -123,7 +123,9 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
             "name a member of a shard".into(),
         ));
     }
-    if standing.others_may_depend_on_it() && !asked.args.trace_primary {
+    // Who permits an index build on it permits more than a trace.
+    let is_permitted = asked.args.trace_primary || asked.build.is_some();
+    if standing.others_may_depend_on_it() && !is_permitted {
         let why = match standing.data_members.len() {
             0 => "it does not say whether others replicate from it".into(),
             members => format!(

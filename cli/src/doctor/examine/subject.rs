@@ -29,7 +29,11 @@ impl Subject {
     pub async fn find(session: &mut Session, asked: &Asked, progress: Progress) -> Result<Self> {
         let step = progress.step("connecting");
         let proc_fs = ProcFs::host();
-        let server = choose_member(&asked.uri, &proc_fs).await?;
+        let server = match &asked.build {
+            // Indexes are built on the primary, which the driver finds.
+            Some(_) => Server::connect(&asked.uri).await?,
+            None => choose_member(&asked.uri, &proc_fs).await?,
+        };
         refuse_router(&server).await?;
         let standing = standing(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
