@@ -1,7 +1,7 @@
 //! A real Cassandra of one node on free loopback ports, from the jars that `./x` fetches.
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak, mpsc};
@@ -111,7 +111,9 @@ impl CassandraServer {
         let begun = Instant::now();
         while begun.elapsed() < START_LIMIT {
             let text = fs::read_to_string(&log).unwrap_or_default();
-            if text.contains(READY) {
+            // It says so a moment before it listens.
+            let listens = || TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok();
+            if text.contains(READY) && listens() {
                 return;
             }
             let ended = self.keeper.as_ref().is_none_or(|k| k.is_finished());
