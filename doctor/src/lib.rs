@@ -3,8 +3,8 @@
 //!
 //! Works from records alone, without clock, I/O or server, so that a run brought from elsewhere is
 //! judged as where it was made. [`Evidence`] is what is known, [`disk_opinion`] what that says of the disk;
-//! each file of `detectors` looks in it for one illness and stays silent without it; `answers` are the tables behind the findings; [`rank`]
-//! puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
+//! each file of `detectors` looks in it for one illness and stays silent without it; `answers` are the
+//! tables behind the findings; [`rank`] puts the findings in order; [`thresholds`] says whether a user's limits were kept, [`since`] whether
 //! an earlier run's predictions came true.
 
 pub mod answers;

@@ -107,8 +107,11 @@ fn measure(
         true => error.context(BrokenOff(BROKEN_OFF.into())),
         false => error,
     });
-    ending::end(&mut session, measured, progress, |session| {
-        show(session, &args.output, progress)
+    // A directory without data is shown as such; a failure that found nothing is not.
+    let is_shown = measured.is_ok() || has_figures(&session);
+    ending::end(&mut session, measured, progress, |session| match is_shown {
+        true => show(session, &args.output, progress),
+        false => Ok(()),
     })
 }
 

@@ -13,7 +13,7 @@ pub use scanning::Scanning;
 
 use seekscope_pattern::{DeviceUse, TraceAnalysis};
 use seekscope_run::{
-    DeviceFacts, DeviceModel, DiskAbility, ExaminationRecord, HostSettings, LayoutFile,
+    DeviceFacts, DeviceModel, DiskAbility, ExaminationRecord, HostSettings, IndexBuild, LayoutFile,
     MemberRecord, Phase, RunDocument,
 };
 
@@ -97,6 +97,15 @@ impl<'a> Evidence<'a> {
         let observed = whole.map_or(&phases[..], std::slice::from_ref);
         let ns: u64 = observed.iter().map(Phase::duration_ns).sum();
         (ns > 0).then(|| ns as f64 / 1e9)
+    }
+
+    /// An index that this run itself built on the collection.
+    pub(crate) fn index_built_on(&self, namespace: &str) -> Option<&'a IndexBuild> {
+        let mut phases = self.document.phases.iter();
+        phases.find_map(|phase| {
+            let build = phase.index_build.as_ref()?;
+            (phase.namespace.as_deref() == Some(namespace)).then_some(build)
+        })
     }
 
     /// The stretch of time that the server's counters cover, s; more than [`Self::observed_s`] where tracing

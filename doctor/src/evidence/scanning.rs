@@ -72,11 +72,7 @@ fn is_same(traced: &FileTrace, file: &LayoutFile) -> bool {
 /// One that this run made itself.
 fn by_index_build(evidence: &Evidence<'_>, file: &LayoutFile) -> Option<String> {
     let namespace = file.namespace.as_ref().filter(|_| file.index.is_none())?;
-    let mut phases = evidence.document.phases.iter();
-    let built = phases.find_map(|phase| {
-        let build = phase.index_build.as_ref()?;
-        (phase.namespace.as_ref() == Some(namespace)).then_some(build)
-    })?;
+    let built = evidence.index_built_on(namespace)?;
     Some(format!("the index {} was built on it", built.keys))
 }
 

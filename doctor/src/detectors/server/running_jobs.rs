@@ -25,18 +25,15 @@ fn detect(evidence: &Evidence<'_>, answers: &Answers) -> Vec<Finding> {
     running
         .filter_map(|operation| {
             let (id, what, job) = kind_of(operation)?;
-            if job == "index build" && is_of_this_run(answers, operation) {
+            // Whoever permitted a build knows of it.
+            let on = operation.namespace.as_deref();
+            let is_of_this_run = on.and_then(|on| evidence.index_built_on(on)).is_some();
+            if job == "index build" && is_of_this_run {
                 return None;
             }
             Some(finding(evidence, answers, operation, (id, what, job)))
         })
         .collect()
-}
-
-/// Whoever permitted a build knows of it.
-fn is_of_this_run(answers: &Answers, operation: &OperationSeen) -> bool {
-    let mut builds = answers.index_builds.iter();
-    builds.any(|build| operation.namespace.as_deref() == Some(&build.namespace))
 }
 
 fn kind_of(operation: &OperationSeen) -> Option<(&'static str, &'static str, &'static str)> {
