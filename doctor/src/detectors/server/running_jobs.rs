@@ -118,6 +118,8 @@ fn remaining(operation: &OperationSeen, running_s: f64) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
+    use seekscope_run::IndexBuild;
+
     use super::*;
     use crate::testing::Recording;
 
@@ -154,6 +156,24 @@ mod tests {
         let mut find = build((1, 2));
         find.kind = "command find".into();
         recording.examined().operations = vec![find];
+        assert_eq!(recording.findings(&DETECTOR), []);
+    }
+
+    #[test]
+    fn a_build_of_this_run_is_no_news() {
+        let mut recording = Recording::new();
+        recording.examined().operations = vec![build((250, 1000))];
+        assert_eq!(recording.findings(&DETECTOR).len(), 1);
+        let mut built = recording.document.phases[0].clone();
+        built.namespace = Some("shop.orders".into());
+        built.index_build = Some(IndexBuild {
+            keys: r#"{"client":1}"#.into(),
+            name: "seekscope_doctor".into(),
+            documents: 1000,
+            elapsed_ns: 600_000_000_000,
+            repeats_ns: Vec::new(),
+        });
+        recording.document.phases.push(built);
         assert_eq!(recording.findings(&DETECTOR), []);
     }
 }
