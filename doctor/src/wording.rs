@@ -50,6 +50,14 @@ pub(crate) fn disk_in_words(disk: Option<&DiskAbility>) -> &'static str {
     }
 }
 
+/// The text with a capital letter.
+pub fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| {
+        first.to_uppercase().chain(letters).collect()
+    })
+}
+
 /// One argument for a POSIX shell.
 pub fn shell_quoted(argument: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);

@@ -11,15 +11,15 @@ use crate::table::{Cell, Table};
 pub(crate) const UNKNOWN: &str = "unknown: not readable here";
 
 /// A name and its value, where known.
-pub(crate) type Fact = (&'static str, Option<String>);
+pub type Fact = (&'static str, Option<String>);
 
 /// The text, unless it is empty, which in records stands for unknown.
-pub(crate) fn known(text: &str) -> Option<String> {
+pub fn known(text: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_string())
 }
 
 /// The size, unless it is 0, which in records stands for unknown.
-pub(crate) fn known_bytes(bytes: u64) -> Option<String> {
+pub fn known_bytes(bytes: u64) -> Option<String> {
     (bytes > 0).then(|| format_bytes(bytes))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn host_facts(host: &HostFacts) -> Vec<Fact> {
 }
 
 /// The disk and its filesystem.
-pub(crate) fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
+pub fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
     let rotational = device
         .rotational
         .map(|r| if r { "yes" } else { "no" }.to_string());
@@ -66,7 +66,7 @@ pub(crate) fn device_facts(device: &DeviceFacts) -> Vec<Fact> {
 }
 
 /// The server under study.
-pub(crate) fn target_facts(target: &TargetFacts) -> Vec<Fact> {
+pub fn target_facts(target: &TargetFacts) -> Vec<Fact> {
     let origin = if target.local {
         "started by seekscope"
     } else {
@@ -92,7 +92,7 @@ pub(crate) fn target_facts(target: &TargetFacts) -> Vec<Fact> {
 }
 
 /// Facts as a table.
-pub(crate) fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
+pub fn fact_table(heading: &'static str, facts: Vec<Fact>) -> Table {
     let mut table = Table::new(2, &[heading, "value"]);
     for (name, value) in facts {
         table.row([name.into(), Cell::or(value, UNKNOWN)]);

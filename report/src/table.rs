@@ -1,15 +1,17 @@
 //! A table as both renderers show it.
 
+use crate::escape::visible;
+
 /// A value, or in words why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub enum Cell {
     Value(String),
     Missing(&'static str),
 }
 
 impl Cell {
     /// The value, or the reason for its absence.
-    pub(crate) fn or(value: Option<String>, reason: &'static str) -> Self {
+    pub fn or(value: Option<String>, reason: &'static str) -> Self {
         value.map_or(Self::Missing(reason), Self::Value)
     }
 }
@@ -22,7 +24,7 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// What stands in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Row {
+pub enum Row {
     /// A heading over the rows below it.
     Group(String),
     /// One cell per column.
@@ -31,16 +33,16 @@ pub(crate) enum Row {
 
 /// Rows under headings. The first column names the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Table {
-    pub(crate) columns: Vec<&'static str>,
+pub struct Table {
+    pub columns: Vec<&'static str>,
     /// So many columns from the left hold words; the others hold numbers, which stand to the right.
-    pub(crate) words: usize,
-    pub(crate) rows: Vec<Row>,
+    pub words: usize,
+    pub rows: Vec<Row>,
 }
 
 impl Table {
     /// An empty table; see [`Table::words`].
-    pub(crate) fn new(words: usize, columns: &[&'static str]) -> Self {
+    pub fn new(words: usize, columns: &[&'static str]) -> Self {
         Self {
             columns: columns.to_vec(),
             words,
@@ -48,18 +50,41 @@ impl Table {
         }
     }
 
+    /// Facts under one another need none.
+    pub(crate) fn has_headings(&self) -> bool {
+        self.columns.iter().any(|heading| !heading.is_empty())
+    }
+
     /// Adds a heading.
-    pub(crate) fn group(&mut self, heading: impl Into<String>) {
+    pub fn group(&mut self, heading: impl Into<String>) {
         self.rows.push(Row::Group(heading.into()));
     }
 
     /// Adds a row.
-    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(Row::Cells(cells.into_iter().collect()));
     }
 
+    /// The same with line breaks in cells shown: a name cannot make a line of its own.
+    pub(crate) fn on_one_line(&self) -> Self {
+        let mut shown = self.clone();
+        for row in &mut shown.rows {
+            match row {
+                Row::Group(text) => *text = visible(text),
+                Row::Cells(cells) => {
+                    for cell in cells {
+                        if let Cell::Value(text) = cell {
+                            *text = visible(text);
+                        }
+                    }
+                }
+            }
+        }
+        shown
+    }
+
     /// The table, unless it has no rows: what was not measured is not shown.
-    pub(crate) fn or_nothing(self) -> Option<Self> {
+    pub fn or_nothing(self) -> Option<Self> {
         (!self.rows.is_empty()).then_some(self)
     }
 }

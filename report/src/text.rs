@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, pr
 use crate::table::{Cell, Row, Table};
 
 /// An empty table that keeps to `width` characters.
-pub(crate) fn new_table(width: u16) -> comfy_table::Table {
+fn new_table(width: u16) -> comfy_table::Table {
     let mut table = comfy_table::Table::new();
     table
         .load_preset(presets::NOTHING)
@@ -15,7 +15,7 @@ pub(crate) fn new_table(width: u16) -> comfy_table::Table {
 }
 
 /// Numbers stand to the right, under one another.
-pub(crate) fn align_right(table: &mut comfy_table::Table, columns: std::ops::Range<usize>) {
+fn align_right(table: &mut comfy_table::Table, columns: std::ops::Range<usize>) {
     for index in columns {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
@@ -26,7 +26,9 @@ pub(crate) fn align_right(table: &mut comfy_table::Table, columns: std::ops::Ran
 /// The table, `width` characters wide.
 pub(crate) fn table_text(table: &Table, width: u16) -> String {
     let mut out = new_table(width);
-    out.add_row(table.columns.clone());
+    if table.has_headings() {
+        out.add_row(table.columns.clone());
+    }
     for row in &table.rows {
         match row {
             Row::Group(heading) => out.add_row([heading.clone()]),
@@ -35,7 +37,7 @@ pub(crate) fn table_text(table: &Table, width: u16) -> String {
     }
     align_right(&mut out, table.words..table.columns.len());
     keep_words_whole(table, &mut out, width);
-    out.to_string()
+    out.trim_fmt()
 }
 
 /// Names that are cut anywhere are still names; numbers are not. So only the first column may be

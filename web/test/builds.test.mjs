@@ -14,11 +14,11 @@ import {
 } from "./browser.mjs";
 import { colouredHeights, drag, drawnAs, figure, view } from "./figures.mjs";
 
-// The page's figures: those of files and disks, then the example's builds, in order.
-const FILES = 0;
-const FRESH = 2;
-const AGED = 3;
-const BUILDS = [2, 3, 4, 5];
+// The page's figures in its order: the example's builds, then those of files and disks.
+const FRESH = 0;
+const AGED = 1;
+const BUILDS = [0, 1, 2, 3];
+const FILES = 4;
 
 const shared = setUp();
 
@@ -106,7 +106,7 @@ describe("a report of 20,000 calls", () => {
 
   test("shows another file when asked", async () => {
     const chart = figure(page, FILES, "offset");
-    const menu = page.locator('article.phase[data-phase="0"] select');
+    const menu = page.locator(`article.phase[data-phase="${FILES}"] select`);
     const before = await chart.locator("figcaption").textContent();
     await menu.selectOption("3");
     await page.waitForFunction(

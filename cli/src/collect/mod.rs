@@ -22,7 +22,7 @@ use seekscope_run::{RunDirectory, RunDocument};
 use serde_json::json;
 
 use crate::args::CollectArgs;
-use crate::doctor::{Asked, Target, Whom, examine};
+use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
 use crate::environment::Environment;
 use crate::output;
 use crate::progress::Progress;
@@ -53,10 +53,13 @@ pub async fn run(
             let whom = Whom::Server(&asked);
             // Before examining begins, whose own handler would swallow a signal at its very end.
             let signals = Signals::catch();
-            let (session, measured) =
+            let (mut session, measured) =
                 examine(&whom, None, environment, arguments, progress).await?;
-            if !session.is_discarded() {
-                progress.say(format!("Run: {}", session.directory.path().display()));
+            if !session.document.phases.is_empty() {
+                // The run is a doctor's, and has its page; what is bundled is concluded anew where it is opened.
+                Conclusion::derive(&mut session, None)?;
+                let report = session.directory.report_path();
+                progress.say(format!("Report: {}", report.display()));
             }
             measured?;
             let run = (session.directory, session.document);

@@ -5,6 +5,7 @@ use seekscope_disk::model::{
     Access, CALL_BYTES_MAX, Order, PredictOptions, Prediction, Region, accesses_of_trace, predict,
     without_think_time,
 };
+use seekscope_doctor::wording::capitalised;
 use seekscope_report::terminal::visible;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{DeviceModel, IoEvent, RunDirectory};
@@ -230,13 +231,6 @@ fn text(
     let notes = as_recorded.unmodelled.iter().chain(&work.notes);
     lines.extend(notes.map(|note| format!("  Not in it: {note}")));
     visible(&lines.join("\n")) + "\n"
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_uppercase().chain(letters).collect()
-    })
 }
 
 #[cfg(test)]

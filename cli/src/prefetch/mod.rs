@@ -1,9 +1,9 @@
 //! `seekscope prefetch`: reading ahead of a scan, in disk order.
 //!
-//! `target` finds server, directory and file, `text` says what came of it.
+//! `target` finds server, directory and file, `content` says what came of it.
 
+mod content;
 mod target;
-mod text;
 
 use std::cell::RefCell;
 use std::process::ExitStatus;
@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result};
 use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
+use seekscope_report::page::html::report;
 use seekscope_run::units::format_bytes;
 use seekscope_run::{DeviceModel, HostFacts, RunDocument};
 use serde_json::json;
@@ -97,12 +98,12 @@ impl Work {
         for limitation in &prefetch.limitations {
             self.session.limit(limitation.clone());
         }
-        let meanwhile = text::Meanwhile {
+        let meanwhile = content::Meanwhile {
             tries_disk: prefetch.tries_disk_meanwhile(),
             attaches_tracer: prefetch.is_attaching(),
         };
         self.progress
-            .say(text::announcement(&prefetch.record, meanwhile));
+            .say(content::announcement(&prefetch.record, meanwhile));
         self.session.document.prefetch = Some(prefetch.record.clone());
         self.session.save()?;
         let step = self.progress.step("reading ahead");
@@ -126,7 +127,7 @@ impl Work {
             progress: &mut |status| {
                 if attaches && !status.is_attaching {
                     attaches = false;
-                    progress.say(text::followed(status.pace));
+                    progress.say(content::followed(status.pace));
                 }
                 note(&step, status);
             },
@@ -210,18 +211,23 @@ fn summary(document: &RunDocument) -> serde_json::Value {
     json!(document.prefetch)
 }
 
-/// Prints a finished run.
+/// Writes the page of a finished run, and prints text, or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-    let document = &session.document;
-    let run_dir = session.directory.path().display().to_string();
-    if args.json {
-        let shown = output::run_document("seekscope/prefetch/1", document, &run_dir);
-        return output::print_json(&shown);
-    }
+    let (document, directory) = (&session.document, &session.directory);
     if let Some(record) = &document.prefetch {
-        let text = text::results(record, &document.limitations);
-        output::print(&seekscope_report::terminal::visible(&text))?;
+        directory.save_report(&report(document, content::page(document, record)))?;
     }
-    progress.say(format!("Run: {run_dir}"));
+    match (&document.prefetch, args.json) {
+        (_, true) => {
+            let run_dir = directory.path().display().to_string();
+            let shown = output::run_document("seekscope/prefetch/1", document, &run_dir);
+            output::print_json(&shown)?;
+        }
+        (Some(record), false) => {
+            output::print(&content::text(document, record, progress.width()))?;
+        }
+        (None, false) => {}
+    }
+    progress.say(format!("Report: {}", directory.report_path().display()));
     Ok(())
 }

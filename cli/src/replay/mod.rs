@@ -1,10 +1,10 @@
 //! `seekscope replay`: a recorded I/O pattern, played on another file or disk.
 
+mod content;
 mod prediction;
 mod records;
 mod selection;
 mod summary;
-mod table;
 mod target;
 
 use std::sync::atomic::AtomicBool;
@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use seekscope_disk::DiskError;
 use seekscope_disk::replay::{Caching, Ended, Loop, Plan, PlayOptions, play};
+use seekscope_report::page::html::report;
 use seekscope_run::RunDirectory;
 
 use crate::args::{LoopName, OutputArgs, ReplayArgs, Speed};
@@ -188,16 +189,19 @@ fn finish(
     })
 }
 
-/// Prints the table, or JSON, of a run's records.
+/// Writes the page of a run's records, and prints tables, or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let summary = ReplaySummary::of(document)?;
-    let run_dir = session.directory.path().display().to_string();
+    let directory = &session.directory;
+    let page = content::page(document, &summary, &directory.latency_histograms()?);
+    directory.save_report(&report(document, page))?;
     if args.json {
+        let run_dir = directory.path().display().to_string();
         output::print_json(&summary::document(document, &run_dir))?;
     } else {
-        output::print(&table::text(&summary))?;
+        output::print(&content::text(document, &summary, progress.width()))?;
     }
-    progress.say(format!("Run: {run_dir}"));
+    progress.say(format!("Report: {}", directory.report_path().display()));
     Ok(())
 }

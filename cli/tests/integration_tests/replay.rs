@@ -116,8 +116,8 @@ fn shown_again(bench: &Bench, document: &Value) {
     let text = String::from_utf8(text.stdout).unwrap();
     for words in [
         "/data/c.wt",
-        "read, recorded",
-        "sync, recorded",
+        " read\n recorded",
+        " sync\n recorded",
         "total time",
         "48 of 48 operations",
         "closed loop, as recorded",
@@ -326,7 +326,7 @@ fn the_model_answers_for_the_same_accesses() {
     );
     let text = bench.seekscope(&["report", "max"]).output().unwrap();
     let text = String::from_utf8(text.stdout).unwrap();
-    assert!(text.contains("at this speed: predicted"), "{text}");
+    assert!(text.contains("At this speed: predicted"), "{text}");
     let not_a_model = replay(&bench, "never", &["--model", "rec"])
         .output()
         .unwrap();

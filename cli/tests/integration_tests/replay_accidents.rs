@@ -161,7 +161,7 @@ fn interrupted_it_keeps_what_was_played_and_no_copy() {
         assert_fails(&output, 130, &["interrupted by SIG"]);
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(
-            text.contains("interrupted") && text.contains("read, recorded"),
+            text.contains("interrupted") && text.contains("\n recorded"),
             "{text}"
         );
         assert_eq!(run_document(&bench.path("run"))["outcome"], "partial");

@@ -6,7 +6,7 @@ use super::marks::{self, Span};
 use super::records::Clock;
 use super::{BenchReportInput, tracks};
 use crate::html::charts::{Line, LineChart, Scale};
-use crate::html::percentiles::{Curve, chart as percentile_chart};
+use crate::html::percentiles;
 
 /// The page has so many colours.
 const LINES_MAX: usize = 8;
@@ -186,15 +186,10 @@ fn curves(input: &BenchReportInput<'_>, index: usize, step: &BenchStep) -> Optio
         }
     }
     found.truncate(LINES_MAX);
-    let curves: Vec<Curve<'_>> = found
+    let named = found
         .iter()
-        .map(|(label, histogram)| Curve {
-            label,
-            count: histogram.len(),
-            at_quantile: Box::new(|q| histogram.value_at_quantile(q)),
-        })
-        .collect();
-    let chart = percentile_chart(&format!("chart-{index}-curve"), &curves)?;
+        .map(|(label, histogram)| (label.as_str(), *histogram));
+    let chart = percentiles::chart(&format!("chart-{index}-curve"), named)?;
     Some(Figure {
         heading: "Latency by percentile".into(),
         caption: "Each step to the right looks at a share of the operations ten times smaller and \

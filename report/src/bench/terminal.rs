@@ -3,8 +3,7 @@
 
 use super::variants::Variants;
 use super::{BenchReportInput, labs, sentences, tables};
-use crate::terminal::{limitations, visible};
-use crate::text::{table_text, wrapped};
+use crate::page::{Block, terminal};
 
 /// Up to so many steps each is spoken of.
 const STEPS_TOLD: usize = 6;
@@ -13,26 +12,15 @@ const STEPS_TOLD: usize = 6;
 pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
     let document = input.document;
     let steps = input.steps();
-    let mut text = String::new();
-    let mut paragraph = |lines: &str| {
-        if !lines.trim().is_empty() {
-            text.push_str(lines.trim_end());
-            text.push_str("\n\n");
-        }
-    };
-    paragraph(&wrapped(&sentences::verdict(document), width, ""));
-    if let Some(measurement) = input.measurement() {
-        paragraph(&wrapped(&sentences::headline(measurement), width, ""));
-    }
+    let headline = input.measurement().map(sentences::headline);
+    let mut blocks = vec![Block::Sentence(sentences::verdict(document))];
+    blocks.extend(headline.map(Block::Sentence));
     // What was asked of several servers or settings is which is better: its answer comes before the steps.
     if let Some(variants) = Variants::of(input) {
-        let sentences = variants.sentences.iter();
-        let sentences: Vec<String> = sentences.map(|said| wrapped(said, width, "")).collect();
-        paragraph(&sentences.join("\n"));
-        let compared = variants.table.as_ref();
-        paragraph(&compared.map_or_else(String::new, |numbers| table_text(numbers, width)));
+        blocks.extend(Block::sentences(variants.sentences));
+        blocks.extend(variants.table.map(Block::Table));
     }
-    let numbers = [
+    blocks.extend(Block::tables([
         tables::operations(steps),
         tables::conditions(steps),
         tables::costs(steps),
@@ -45,18 +33,14 @@ pub fn terminal(input: &BenchReportInput<'_>, width: u16) -> String {
         labs::shape_storage(input),
         labs::growth(input),
         labs::experiments(input),
-    ];
-    for table in numbers.iter().flatten() {
-        paragraph(&table_text(table, width));
-    }
-    paragraph(&said(input, width));
-    paragraph(&limitations(document));
-    visible(text.trim_end()) + "\n"
+    ]));
+    blocks.extend(Block::sentences(said(input)));
+    terminal::text(document, &blocks, width)
 }
 
 /// A paragraph for each step, and what follows from all of them. Of many steps those alone that must not
 /// be overlooked.
-fn said(input: &BenchReportInput<'_>, width: u16) -> String {
+fn said(input: &BenchReportInput<'_>) -> Vec<String> {
     let all = input.steps();
     let mut paragraphs: Vec<String> = all
         .iter()
@@ -67,6 +51,5 @@ fn said(input: &BenchReportInput<'_>, width: u16) -> String {
         paragraphs.extend(measurement.saturation.as_ref().map(sentences::saturation));
         paragraphs.extend(measurement.recommendation.clone());
     }
-    let wrapped = paragraphs.iter().map(|text| wrapped(text, width, ""));
-    wrapped.collect::<Vec<_>>().join("\n")
+    paragraphs
 }

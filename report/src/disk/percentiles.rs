@@ -9,7 +9,7 @@ use super::sentences::block;
 use super::steps::{Measured, Ramp, alone, at_quantile, commits, of_group, ramps};
 use super::tables::operations;
 use crate::html::charts::LineChart;
-use crate::html::percentiles::{Curve, chart};
+use crate::html::percentiles::chart;
 use crate::table::{Cell, Table};
 
 /// Quantiles of the table, and what they are called.
@@ -90,15 +90,10 @@ fn ramp_label(ramp: &Ramp<'_>, m: &Measured<'_>) -> String {
 /// The curves.
 pub(super) fn curves(input: &DiskReportInput<'_>) -> Option<LineChart> {
     let distributions = distributions(input);
-    let curves: Vec<Curve<'_>> = distributions
+    let named = distributions
         .iter()
-        .map(|d| Curve {
-            label: &d.label,
-            count: d.histogram.len(),
-            at_quantile: Box::new(|q| d.histogram.value_at_quantile(q)),
-        })
-        .collect();
-    chart("chart-percentiles", &curves)
+        .map(|d| (d.label.as_str(), d.histogram));
+    chart("chart-percentiles", named)
 }
 
 /// The curves as numbers.

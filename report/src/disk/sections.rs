@@ -6,8 +6,8 @@ use super::{DiskReportInput, percentiles, sentences, series, tables};
 use crate::facts::fact_table;
 use crate::table::Table;
 
-/// A part of the report that has something to show.
-pub(super) struct Section {
+/// What a section that has something to show is made from.
+pub(super) struct Material {
     /// Stable: the figures name it.
     pub(super) id: &'static str,
     pub(super) heading: &'static str,
@@ -140,12 +140,12 @@ const PLANS: [Plan; 15] = [
 ];
 
 /// The sections that have something to show, in their order.
-pub(super) fn sections(input: &DiskReportInput<'_>) -> Vec<Section> {
+pub(super) fn sections(input: &DiskReportInput<'_>) -> Vec<Material> {
     let shown = PLANS.iter().filter_map(|plan| section(input, plan));
     shown.collect()
 }
 
-fn section(input: &DiskReportInput<'_>, plan: &Plan) -> Option<Section> {
+fn section(input: &DiskReportInput<'_>, plan: &Plan) -> Option<Material> {
     let measurement = input.measurement()?;
     let tables: Vec<Table> = (plan.tables)(input).into_iter().flatten().collect();
     let said = plan
@@ -163,7 +163,7 @@ fn section(input: &DiskReportInput<'_>, plan: &Plan) -> Option<Section> {
         }
         .map(|sentence| (plan.id, sentence)),
     );
-    (!tables.is_empty() || !sentences.is_empty()).then_some(Section {
+    (!tables.is_empty() || !sentences.is_empty()).then_some(Material {
         id: plan.id,
         heading: plan.heading,
         tables,

@@ -1,13 +1,11 @@
 //! A disk run as plain text: what must be known first, then the numbers, section by section, each
 //! with what it means.
 
-use std::fmt::Write as _;
-
-use super::sections::{Section, sections};
+use super::sections::{Material, sections};
 use super::{DiskReportInput, reservations, sentences, tables};
 use crate::facts::{Fact, device_facts, fact_table, host_facts};
-use crate::terminal::{limitations, visible};
-use crate::text::{align_right, new_table, table_text, wrapped};
+use crate::page::{Block, Section, terminal};
+use crate::table::Table;
 
 /// These are for the page, where there is room.
 const PAGE_ONLY: [&str; 1] = ["percentiles"];
@@ -15,36 +13,27 @@ const PAGE_ONLY: [&str; 1] = ["percentiles"];
 /// Renders it, `width` characters wide. Control characters in names are shown, not obeyed.
 pub fn terminal(input: &DiskReportInput<'_>, width: u16) -> String {
     let document = input.document;
-    let mut text = String::new();
-    let mut paragraph = |lines: &str| {
-        text.push_str(lines.trim_end());
-        text.push_str("\n\n");
-    };
-    if !reservations::is_clean(document) {
-        paragraph(&wrapped(&reservations::first_line(document), width, ""));
+    let is_clean = reservations::is_clean(document);
+    let mut blocks = Block::sentences((!is_clean).then(|| reservations::first_line(document)));
+    blocks.extend(
+        input
+            .measurement()
+            .map(|m| glance(sentences::key_figures(m))),
+    );
+    let sections = sections(input).into_iter();
+    blocks.extend(
+        sections
+            .filter(|section| !is_page_only(input, section))
+            .map(section),
+    );
+    if !is_job(input) {
+        let facts = facts(input).into_iter();
+        blocks.extend(facts.filter_map(|(heading, facts)| {
+            let known = facts?.into_iter().filter(|(_, value)| value.is_some());
+            Some(Block::Table(fact_table(heading, known.collect())))
+        }));
     }
-    if let Some(measurement) = input.measurement() {
-        paragraph(&glance(&sentences::key_figures(measurement), width));
-    }
-    for section in sections(input).iter().filter(|s| !is_page_only(input, s)) {
-        paragraph(&section_text(section, width));
-    }
-    let facts = if is_job(input) {
-        Vec::new()
-    } else {
-        facts(input)
-    };
-    for (heading, facts) in facts {
-        if let Some(facts) = facts {
-            let known = facts
-                .into_iter()
-                .filter(|(_, value)| value.is_some())
-                .collect();
-            paragraph(&table_text(&fact_table(heading, known), width));
-        }
-    }
-    paragraph(&limitations(document));
-    visible(text.trim_end()) + "\n"
+    terminal::text(document, &blocks, width)
 }
 
 /// What was measured, on what, where.
@@ -66,30 +55,24 @@ fn is_job(input: &DiskReportInput<'_>) -> bool {
 }
 
 /// Seconds of short steps would fill screens; those of a long one are the point of it.
-fn is_page_only(input: &DiskReportInput<'_>, section: &Section) -> bool {
+fn is_page_only(input: &DiskReportInput<'_>, section: &Material) -> bool {
     let many_steps = || input.measurement().is_some_and(|m| m.steps.len() > 2);
     PAGE_ONLY.contains(&section.id)
         || (section.id == "seconds" && many_steps())
         || (section.id == "surroundings" && is_job(input))
 }
 
-fn glance(figures: &[(&'static str, String)], width: u16) -> String {
-    let mut table = new_table(width);
+fn glance(figures: Vec<(&'static str, String)>) -> Block {
+    let mut table = Table::new(1, &["", ""]);
     for (what, value) in figures {
-        table.add_row([(*what).to_string(), value.clone()]);
+        table.row([what.into(), value.into()]);
     }
-    align_right(&mut table, 1..2);
-    table.to_string()
+    Block::Table(table)
 }
 
-fn section_text(section: &Section, width: u16) -> String {
-    let mut text = format!("{}\n", section.heading.to_uppercase());
-    for table in &section.tables {
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{}", table_text(table, width));
-    }
-    for (_, sentence) in &section.sentences {
-        let _ = writeln!(text, "{}", wrapped(sentence, width, "  "));
-    }
-    text
+fn section(material: Material) -> Block {
+    let mut blocks: Vec<Block> = material.tables.into_iter().map(Block::Table).collect();
+    let sentences = material.sentences.into_iter().map(|(_, sentence)| sentence);
+    blocks.extend(Block::sentences(sentences));
+    Block::Section(Section::new(material.id, material.heading, blocks))
 }

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use maud::{Markup, html};
 use seekscope_run::{IoEvent, RunError};
 
 use super::DoctorReportInput;
@@ -12,8 +11,8 @@ use super::index_builds::Pictures;
 use super::tracks::DeviceSeconds;
 use crate::html::figures::{FigureLimits, PhaseFigures};
 use crate::html::points::Blobs;
-use crate::html::table::table;
 use crate::layout::{self, LayoutReportInput};
+use crate::page::{Block, Section};
 use crate::trace::{self, TraceReportInput};
 
 /// With counts of 600 by 300 cells for each figure the page stays below 3 MB.
@@ -39,27 +38,6 @@ pub(super) struct Figures {
     pub(super) builds: Vec<(String, PhaseFigures)>,
     /// Requests of disks, second by second, where the kernel's counters of the disk are missing.
     pub(super) device_seconds: Option<DeviceSeconds>,
-}
-
-impl Figures {
-    /// As the script reads them; the places in the page name them by number.
-    pub(super) fn phases(self) -> Vec<PhaseFigures> {
-        self.trace
-            .into_iter()
-            .flatten()
-            .chain(self.leaves)
-            .chain(self.builds.into_iter().map(|(_, figures)| figures))
-            .collect()
-    }
-
-    fn leaves_number(&self) -> usize {
-        self.trace.as_ref().map_or(0, |pair| pair.len())
-    }
-
-    /// The number of the first index build.
-    pub(super) fn builds_number(&self) -> usize {
-        self.leaves_number() + usize::from(self.leaves.is_some())
-    }
 }
 
 /// Of a trace, what its own report is made from.
@@ -137,32 +115,23 @@ fn layout_input<'a>(
     })
 }
 
-/// Heat maps: offset and latency over time.
-pub(super) fn files_section(figures: &Figures) -> Markup {
-    html! {
-        @if let Some([files, disks]) = &figures.trace { (trace::html::plots(files, disks)) }
-    }
-}
-
 /// Key order against place in the file, and what scans pay for it.
-pub(super) fn layout_section(input: &DoctorReportInput<'_>, figures: &Figures) -> Markup {
+pub(super) fn layout_section(
+    input: &DoctorReportInput<'_>,
+    leaves: Option<PhaseFigures>,
+) -> Section {
     let strips = HashMap::new();
     let layout = layout_input(input, &strips);
     let overview = layout.and_then(|layout| layout::tables::overview(&layout, ROWS_MAX));
-    html! {
-        @if overview.is_some() || figures.leaves.is_some() {
-            section #layout {
-                h2 { "How the data lies" }
-                p.lead {
-                    "A scan goes from left to right: a rising line is a file in order, noise a shuffled one. "
-                    "Score: the share of avoidable seeks that are avoided. Per seek: how much a scan reads "
-                    "between two seeks. Then the predicted cold scan by one reader."
-                }
-                @if let Some(overview) = &overview { (table(overview)) }
-                @if let Some(leaves) = &figures.leaves {
-                    (layout::html::leaf_figure(figures.leaves_number(), leaves))
-                }
-            }
-        }
+    let blocks = Block::some([leaves.map(layout::html::leaves), overview.map(Block::Table)]);
+    Section {
+        id: "layout",
+        short: "Layout",
+        heading: "How the data lies".into(),
+        lead: "A scan goes from left to right: a rising line is a file in order, noise a shuffled one. Score: the \
+               share of avoidable seeks that are avoided. Per seek: how much a scan reads between two seeks. Then \
+               the predicted cold scan by one reader."
+            .into(),
+        blocks,
     }
 }

@@ -1,24 +1,19 @@
 //! An examination as one HTML file.
 
-use maud::{Markup, html};
-use seekscope_run::RunError;
+use seekscope_run::{Finding, RunError};
 
-use super::charts::{self, Figures};
-use super::sections::{Section, sections};
-use super::{DoctorReportInput, index_builds, memory, tables, tracks, verdict};
-use crate::facts::{Fact, date, device_facts, target_facts};
-use crate::html::charts::LineChart;
-use crate::html::facts::{CALLS_SQL, again, limitations, measured_on};
-use crate::html::findings::ranked;
-use crate::html::page::{PageData, page};
+use super::sections::sections;
+use super::{DoctorReportInput, charts, index_builds, tables, tracks, verdict};
+use crate::facts::{Fact, date};
+use crate::html::facts::CALLS_SQL;
 use crate::html::points::Blobs;
-use crate::html::table::{folded, table};
-use crate::html::tracks::{TrackGroup, tracks as track_group};
+use crate::html::tracks::TrackGroup;
+use crate::page::html::report_with;
+use crate::page::{
+    Block, Content, Data, Page, Section, Standing, disk_and_server, server_and_disk_in_words,
+};
+use crate::trace;
 use crate::trace::tables::recording_facts;
-use crate::wording;
-
-/// A longer table is folded.
-const ROWS_OPEN_MAX: usize = 25;
 
 /// Renders the report, with one pass over the events and one over the leaves. A million events make a
 /// page of less than 3 MB: what is embedded are counts, and few enough points.
@@ -30,194 +25,132 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     let mut blobs = Blobs::default();
     let figures = charts::build(input, &mut blobs)?;
     let groups = tracks::groups(input, figures.device_seconds.as_ref());
-    let memory = memory::chart(input);
-    let sections = sections(input);
-    let members = tables::members(input);
-    let body = html! {
-        header { (header(input)) }
-        main {
-            (findings(input))
-            (index_builds::section(input, &figures.builds, figures.builds_number()))
-            (contents(&figures, &groups, &sections, members.is_some()))
-            (time_tracks(&groups))
-            (charts::files_section(&figures))
-            (charts::layout_section(input, &figures))
-            @for section in &sections { (section_block(section, memory.as_ref())) }
-            @if let Some(members) = &members {
-                section #members { h2 { "Members side by side" } (members) }
-            }
-            (since(input))
-            (further(input))
-            (limitations(document))
-            (measured_on(document, &facts(input)))
-            (again(document, &data_note(), CALLS_SQL))
-        }
-    };
-    let data = PageData {
-        phases: figures.phases(),
-        lines: memory.into_iter().collect(),
-        tracks: groups,
-        ..PageData::default()
-    };
-    let title = format!(
-        "seekscope {}: why the server waits for its disk",
-        document.command
+    let mut blocks = vec![findings(input)];
+    blocks.extend(index_builds::section(input, figures.builds));
+    blocks.push(Block::Contents);
+    blocks.extend(time_tracks(groups));
+    blocks.extend(
+        figures
+            .trace
+            .map(|[files, disks]| trace::html::places(files, disks)),
     );
-    Ok(page(&title, body, &data, &blobs))
+    blocks.extend(charts::layout_section(input, figures.leaves).or_nothing());
+    blocks.extend(sections(input));
+    blocks.extend(members(input));
+    blocks.extend(since(input));
+    blocks.extend(further(input));
+    let verdict = verdict::of(input);
+    let page = Page {
+        subject: "why the server waits for its disk",
+        outcome: Standing::of(document),
+        headline: verdict.state,
+        next: verdict.next,
+        about: about(input),
+        key_figures: Vec::new(),
+        blocks,
+        measured_on: facts(input),
+        data: Some(Data {
+            files: vec![
+                ("run.json", String::new()),
+                ("server.parquet", "counters of server and host".into()),
+                ("io.parquet", String::new()),
+                ("files.parquet", String::new()),
+                ("threads.parquet", "the trace".into()),
+                ("layout.parquet", String::new()),
+            ],
+            sql: CALLS_SQL,
+        }),
+    };
+    Ok(report_with(document, page, &blobs))
 }
 
-/// How the run ended, the verdict, and what was examined.
-fn header(input: &DoctorReportInput<'_>) -> Markup {
-    let document = input.document;
-    let verdict = verdict::of(input);
+/// Who was examined.
+fn about(input: &DoctorReportInput<'_>) -> Vec<String> {
     let member = input
         .examination()
         .and_then(|examination| examination.examined());
-    html! {
-        p.outcome data-outcome=(wording::outcome_word(document)) { bdi { (wording::outcome(document)) } }
-        p.brand { "seekscope " (document.command) }
-        h1 { bdi { (verdict.state) } }
-        @if let Some(next) = &verdict.next { p.verdict { bdi { (next) } } }
-        p.meta {
-            (date(document.started.realtime_ns))
-            @if let Some(member) = member.filter(|member| !member.name.is_empty()) {
-                " · " bdi { (member.name) } ", " (member.state.name())
-            }
-            @if let Some(target) = &document.target {
-                @if !target.product.is_empty() { " · " bdi { (target.product) " " (target.version) } }
-            }
-            @if let Some(device) = &document.device {
-                @if let Some(disk) = &device.disk { " · " bdi { (disk) } ", " bdi { (device.filesystem) } }
-            }
-        }
-    }
+    let member = member.filter(|member| !member.name.is_empty());
+    let member = member.map(|member| format!("{}, {}", member.name, member.state.name()));
+    let rest = server_and_disk_in_words(input.document);
+    member.into_iter().chain(rest).collect()
 }
 
-fn findings(input: &DoctorReportInput<'_>) -> Markup {
+fn findings(input: &DoctorReportInput<'_>) -> Block {
     let (first, others) = input.findings();
-    html! {
-        section #findings {
-            h2 { "What to do" }
-            @if first.is_empty() { p.note { "No finding. The sections below show what was measured." } }
-            @else { (ranked(first, 1)) }
-            @if !others.is_empty() {
-                p.note { a href="#further" { "Further findings" } " stand below the tables: " (others.len()) "." }
-            }
-        }
+    let mut blocks = vec![match first {
+        [] => Block::Note("No finding. The sections below show what was measured.".into()),
+        first => Block::Findings(first.to_vec(), 1),
+    }];
+    if !others.is_empty() {
+        let count = others.len();
+        blocks.push(Block::Note(format!(
+            "Further findings stand below the tables: {count}."
+        )));
     }
+    Block::Section(Section::new("findings", "What to do", blocks))
 }
 
-/// Links to what there is.
-fn contents(
-    figures: &Figures,
-    groups: &[TrackGroup],
-    sections: &[Section],
-    members: bool,
-) -> Markup {
-    let mut links: Vec<(&str, &str)> = Vec::new();
-    links.extend((!groups.is_empty()).then_some(("tracks", "Tracks")));
-    links.extend(figures.trace.is_some().then_some(("figures", "Files")));
-    links.extend(figures.leaves.is_some().then_some(("layout", "Layout")));
-    links.extend(sections.iter().map(|section| (section.id, section.short)));
-    links.extend(members.then_some(("members", "Members")));
-    links.extend([("limitations", "Limitations"), ("facts", "Facts")]);
-    html! {
-        nav.contents aria-label="Sections" {
-            @for (id, short) in links { a href={ "#" (id) } { (short) } }
-        }
+fn time_tracks(groups: Vec<TrackGroup>) -> Option<Block> {
+    let tracks = groups
+        .into_iter()
+        .map(|group| Content::Tracks(group).into());
+    Section {
+        id: "tracks",
+        short: "Tracks",
+        heading: "What happened when".into(),
+        lead: "Point at a moment, or focus the tracks and press the arrow keys, to read its values in all of \
+               them; drag to zoom in, double click or Escape to return."
+            .into(),
+        blocks: tracks.collect(),
     }
+    .or_nothing()
 }
 
-fn time_tracks(groups: &[TrackGroup]) -> Markup {
-    html! {
-        @if !groups.is_empty() {
-            section #tracks {
-                h2 { "What happened when" }
-                p.lead {
-                    "Point at a moment, or focus the tracks and press the arrow keys, to read its values in all "
-                    "of them; drag to zoom in, double click or Escape to return."
-                }
-                noscript { p.note { "The figures need scripts; all numbers stand in the tables." } }
-                @for group in groups {
-                    h3 { (group.heading) }
-                    (track_group(group))
-                    details { summary { "As numbers" } (table(&group.summary())) }
-                }
-            }
-        }
+fn members(input: &DoctorReportInput<'_>) -> Option<Block> {
+    Section {
+        id: "members",
+        short: "Members",
+        heading: "Members side by side".into(),
+        lead: String::new(),
+        blocks: Block::some([tables::members(input).map(|table| Content::Ready(table).into())]),
     }
-}
-
-fn section_block(section: &Section, memory: Option<&LineChart>) -> Markup {
-    html! {
-        section id=(section.id) {
-            h2 { (section.heading) }
-            @for sentence in &section.sentences { p.meaning { bdi { (sentence) } } }
-            @if !section.lead.is_empty() { p.lead { (section.lead) } }
-            @match memory.filter(|_| section.id == memory::SECTION) {
-                Some(chart) => div.beside {
-                    (memory::figure(chart))
-                    @for numbers in &section.tables { (folded(numbers, ROWS_OPEN_MAX)) }
-                },
-                None => @for numbers in &section.tables { (folded(numbers, ROWS_OPEN_MAX)) },
-            }
-        }
-    }
+    .or_nothing()
 }
 
 /// Whether what an earlier run predicted came true.
-fn since(input: &DoctorReportInput<'_>) -> Markup {
-    let earlier = input
-        .examination()
-        .and_then(|examination| examination.since.as_ref());
-    html! {
-        @if let Some(earlier) = earlier {
-            section #since {
-                h2 { "Since the earlier run" }
-                p.lead { "Compared with " bdi { (earlier.run) } " of " (date(earlier.started_realtime_ns)) "." }
-                @match tables::since(input) {
-                    Some(changes) => (table(&changes)),
-                    None => p.note { "Neither run has a finding." },
-                }
-            }
-        }
-    }
+fn since(input: &DoctorReportInput<'_>) -> Option<Block> {
+    let earlier = input.examination()?.since.as_ref()?;
+    let blocks = vec![Block::table_or(
+        tables::since(input),
+        "Neither run has a finding.",
+    )];
+    let lead = format!(
+        "Compared with {} of {}.",
+        earlier.run,
+        date(earlier.started_realtime_ns)
+    );
+    let section = Section::new("since", "Since the earlier run", blocks).with_lead(lead);
+    Some(Block::Section(section))
 }
 
 /// Findings that the first screen had no room for.
-fn further(input: &DoctorReportInput<'_>) -> Markup {
+fn further(input: &DoctorReportInput<'_>) -> Option<Block> {
     let (first, others) = input.findings();
-    html! {
-        @if !others.is_empty() {
-            section #further {
-                h2 { "Further findings" }
-                (ranked(others, first.len() + 1))
-            }
-        }
-    }
+    let others: &[Finding] = others;
+    let blocks = (!others.is_empty()).then(|| Block::Findings(others.to_vec(), first.len() + 1));
+    let section = Section {
+        short: "Further findings",
+        ..Section::new("further", "Further findings", Block::some([blocks]))
+    };
+    section.or_nothing()
 }
 
 fn facts(input: &DoctorReportInput<'_>) -> Vec<(&'static str, Option<Vec<Fact>>)> {
     let document = input.document;
     let recording = charts::trace_input(input).and_then(|trace| recording_facts(&trace));
-    let mut facts = vec![
-        (
-            "Disk under the data",
-            document.device.as_ref().map(device_facts),
-        ),
-        ("Server", document.target.as_ref().map(target_facts)),
-        ("Examination", tables::examination_facts(input)),
-        ("What it cost", tables::cost(input)),
-    ];
+    let mut facts = disk_and_server(document);
+    facts.push(("Examination", tables::examination_facts(input)));
+    facts.push(("What it cost", tables::cost(input)));
     facts.extend(recording.map(|recording| ("Trace", Some(recording))));
     facts
-}
-
-fn data_note() -> Markup {
-    html! {
-        "All numbers come from " code { "run.json" } ", " code { "server.parquet" } " (counters of server "
-        "and host), " code { "io.parquet" } ", " code { "files.parquet" } ", " code { "threads.parquet" }
-        " (the trace) and " code { "layout.parquet" } " in the run directory, which holds this report too. "
-        "In DuckDB:"
-    }
 }

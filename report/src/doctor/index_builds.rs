@@ -1,7 +1,6 @@
 //! Index builds of the run: how long each took, set against one another, and how the traced ones read their
 //! collections, as pictures side by side.
 
-use maud::{Markup, html};
 use seekscope_doctor::answers::IndexBuildAnswer;
 use seekscope_pattern::{AnalysisOptions, FileTrace, TraceAnalyser};
 use seekscope_run::units::{format_bytes, format_count};
@@ -9,12 +8,12 @@ use seekscope_run::{CacheState, FileRecord, FileRole, IoEvent, IoLayer, Phase};
 
 use super::DoctorReportInput;
 use crate::html::figures::{
-    Collector, FigureLimits, PhaseFigures, TimeSpan, byte_axis, figures_of_files, latency_axis,
+    Collector, FigureLimits, PhaseFigures, TimeSpan, byte_axis, latency_axis,
 };
 use crate::html::points::Blobs;
-use crate::html::table::table;
 use crate::layout::sentences::format_s;
 use crate::numbers::format_number;
+use crate::page::{Block, Content, Places, PlacesKind, Section};
 use crate::table::{Cell, Table};
 use crate::trace::figures::{PAGE_BYTES, byte_range, file_figures, latency_ranges};
 
@@ -107,37 +106,34 @@ fn collection_of<'a>(input: &DoctorReportInput<'a>, phase: &Phase) -> Option<&'a
     })
 }
 
-/// The section; nothing where no index was built. The pictures' first number in the page is `first`.
+/// What is shown of them; nothing where no index was built.
 pub(super) fn section(
     input: &DoctorReportInput<'_>,
-    pictures: &[(String, PhaseFigures)],
-    first: usize,
-) -> Markup {
+    pictures: Vec<(String, PhaseFigures)>,
+) -> Option<Block> {
     let builds = &input.answers().index_builds;
-    let compared = builds.iter().filter(|build| build.against.is_some());
-    html! {
-        @if !builds.is_empty() {
-            section #builds {
-                h2 { "Index builds" }
-                @for build in compared { p.meaning { bdi { (build.sentence()) } } }
-                @if !pictures.is_empty() {
-                    p.lead {
-                        "What each build asked of its collection, one mark a call. A rising line is a file in "
-                        "order; a cloud is one whose pages lie elsewhere than the scan expects them."
-                    }
-                    div.phases {
-                        @for (index, (name, figures)) in pictures.iter().enumerate() {
-                            article.phase data-phase=(first + index) data-beginning="build" {
-                                h4 { bdi { (name) } }
-                                (figures_of_files("File", "File offset over time", &figures.files))
-                            }
-                        }
-                    }
-                }
-                (table(&times(builds)))
-            }
-        }
+    if builds.is_empty() {
+        return None;
     }
+    let compared = builds.iter().filter(|build| build.against.is_some());
+    let mut blocks = Block::sentences(compared.map(IndexBuildAnswer::sentence));
+    let mut lead = "";
+    if !pictures.is_empty() {
+        lead = "Of each build what it asked of its collection, one mark a call. A rising line is a file in order; \
+                a cloud is one whose pages lie elsewhere than the scan expects them.";
+        let pictures = pictures.into_iter().map(|(name, figures)| Places {
+            heading: Some(name),
+            what: "File",
+            figure_heading: "File offset over time",
+            kind: PlacesKind::SinceBuild,
+            figures,
+            without: "",
+        });
+        blocks.push(Content::Places(pictures.collect()).into());
+    }
+    blocks.push(Block::Table(times(builds)));
+    let section = Section::new("builds", "Index builds", blocks).with_lead(lead);
+    Some(Block::Section(section))
 }
 
 /// One after the other on each disk.

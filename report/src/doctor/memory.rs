@@ -1,17 +1,21 @@
 //! The curve of cache misses by cache size, with its error.
 
-use maud::{Markup, html};
 use seekscope_doctor::answers::MemoryPoint;
 
 use super::DoctorReportInput;
-use crate::html::charts::{Line, LineChart, Scale, figure as chart_figure};
+use crate::html::charts::{Line, LineChart, Scale};
+use crate::page::{Block, Figure};
 
-/// The section that the figure stands in.
-pub(super) const SECTION: &str = "memory";
 const ID: &str = "chart-memory";
 
 /// `None` where there are fewer than two sizes to tell apart.
-pub(super) fn chart(input: &DoctorReportInput<'_>) -> Option<LineChart> {
+pub(super) fn figure(input: &DoctorReportInput<'_>) -> Option<Block> {
+    const READING: &str = "Of the reads that now go to the file, the share that still would, by the size of the \
+        cache; dashed: how far that may be off.";
+    Some(Figure::new("Reads that a cache would miss", READING).lines(chart(input)?))
+}
+
+fn chart(input: &DoctorReportInput<'_>) -> Option<LineChart> {
     let answer = input.answers().memory.as_ref()?;
     let cache_bytes = answer.cache_bytes.unwrap_or(0);
     let size = |point: &MemoryPoint| cache_bytes.saturating_add(point.added_bytes) as f64;
@@ -44,18 +48,4 @@ pub(super) fn chart(input: &DoctorReportInput<'_>) -> Option<LineChart> {
         lines,
         marks: Vec::new(),
     })
-}
-
-/// Its place.
-pub(super) fn figure(chart: &LineChart) -> Markup {
-    let caption = html! {
-        "Of the reads that now go to the file, the share that still would, by the size of the cache; dashed: "
-        "how far that may be off."
-    };
-    chart_figure(
-        &chart.id,
-        "Reads that a cache would miss",
-        &chart.lines,
-        &caption,
-    )
 }

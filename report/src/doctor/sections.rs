@@ -1,24 +1,11 @@
 //! The answers as sections of tables, in the order of the questions.
 
 use super::{DoctorReportInput, memory, tables};
+use crate::page::{Block, Section};
 use crate::table::Table;
 
-/// A part of the page that has something to show.
-pub(super) struct Section {
-    /// Stable: figures and tests name it.
-    pub(super) id: &'static str,
-    /// What the table of contents calls it.
-    pub(super) short: &'static str,
-    pub(super) heading: &'static str,
-    /// How to read it.
-    pub(super) lead: &'static str,
-    /// What the numbers say.
-    pub(super) sentences: Vec<String>,
-    pub(super) tables: Vec<Table>,
-}
-
 /// Those that have something to show.
-pub(super) fn sections(input: &DoctorReportInput<'_>) -> Vec<Section> {
+pub(super) fn sections(input: &DoctorReportInput<'_>) -> Vec<Block> {
     [
         device(input),
         checkpoints(input),
@@ -29,24 +16,26 @@ pub(super) fn sections(input: &DoctorReportInput<'_>) -> Vec<Section> {
         server(input),
     ]
     .into_iter()
-    .filter(|section| !section.tables.is_empty() || !section.sentences.is_empty())
+    .filter_map(Section::or_nothing)
     .collect()
 }
 
-fn some(tables: impl IntoIterator<Item = Option<Table>>) -> Vec<Table> {
-    tables.into_iter().flatten().collect()
+/// What the numbers say, then the numbers.
+fn told(sentences: Vec<String>, tables: impl IntoIterator<Item = Option<Table>>) -> Vec<Block> {
+    let mut blocks = Block::sentences(sentences);
+    blocks.extend(Block::tables(tables));
+    blocks
 }
 
 fn device(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "device",
         short: "Device",
-        heading: "Who uses the device",
+        heading: "Who uses the device".into(),
         lead: "Waiting is the time that threads spent in these calls, s per second of observation: 1 is one \
                thread all the time. Device time is the share of the disk's time that the calls took, by the \
-               disk's model.",
-        sentences: tables::load_sentences(input),
-        tables: some([tables::load(input), tables::users(input)]),
+               disk's model.".into(),
+        blocks: told(tables::load_sentences(input), [tables::load(input), tables::users(input)]),
     }
 }
 
@@ -54,10 +43,12 @@ fn checkpoints(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "checkpoints",
         short: "Checkpoints",
-        heading: "What checkpoints cost",
-        lead: "",
-        sentences: tables::checkpoint_sentences(input),
-        tables: some([tables::suffering(input), tables::checkpoints(input)]),
+        heading: "What checkpoints cost".into(),
+        lead: String::new(),
+        blocks: told(
+            tables::checkpoint_sentences(input),
+            [tables::suffering(input), tables::checkpoints(input)],
+        ),
     }
 }
 
@@ -65,10 +56,9 @@ fn durations(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "durations",
         short: "Durations",
-        heading: "How long the big jobs take on this disk",
-        lead: "Cold, by one reader, with nothing else going on.",
-        sentences: Vec::new(),
-        tables: some([tables::durations(input)]),
+        heading: "How long the big jobs take on this disk".into(),
+        lead: "Cold, by one reader, with nothing else going on.".into(),
+        blocks: told(Vec::new(), [tables::durations(input)]),
     }
 }
 
@@ -76,22 +66,24 @@ fn space(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "space",
         short: "Space",
-        heading: "Where the free space is",
+        heading: "Where the free space is".into(),
         lead: "Free: inside the file, for reuse. What compact gives back is the most it can; a rewrite is a \
-               resync or seekscope reorder.",
-        sentences: Vec::new(),
-        tables: some([tables::space(input)]),
+               resync or seekscope reorder.".into(),
+        blocks: told(Vec::new(), [tables::space(input)]),
     }
 }
 
 fn more_memory(input: &DoctorReportInput<'_>) -> Section {
+    let mut blocks = Block::sentences(tables::memory_sentences(input));
+    let table = tables::memory(input).map(Block::Table);
+    let beside: Vec<Block> = memory::figure(input).into_iter().chain(table).collect();
+    blocks.extend((!beside.is_empty()).then_some(Block::Beside(beside)));
     Section {
-        id: memory::SECTION,
+        id: "memory",
         short: "Memory",
-        heading: "What more cache would save",
-        lead: "",
-        sentences: tables::memory_sentences(input),
-        tables: some([tables::memory(input)]),
+        heading: "What more cache would save".into(),
+        lead: String::new(),
+        blocks,
     }
 }
 
@@ -99,10 +91,9 @@ fn host(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "host",
         short: "Host",
-        heading: "What this host has, and what its load wants",
-        lead: "What does not fit comes first.",
-        sentences: Vec::new(),
-        tables: some([tables::host(input)]),
+        heading: "What this host has, and what its load wants".into(),
+        lead: "What does not fit comes first.".into(),
+        blocks: told(Vec::new(), [tables::host(input)]),
     }
 }
 
@@ -110,9 +101,11 @@ fn server(input: &DoctorReportInput<'_>) -> Section {
     Section {
         id: "server",
         short: "Server",
-        heading: "What the server said",
-        lead: "",
-        sentences: tables::warnings(input),
-        tables: some([tables::operations(input), tables::collections(input)]),
+        heading: "What the server said".into(),
+        lead: String::new(),
+        blocks: told(
+            tables::warnings(input),
+            [tables::operations(input), tables::collections(input)],
+        ),
     }
 }

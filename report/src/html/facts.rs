@@ -33,8 +33,8 @@ pub(crate) fn measured_on(document: &RunDocument, others: &[(&str, Option<Vec<Fa
     }
 }
 
-/// How to repeat the run, and how to work on: `data` says where the numbers are, `sql` reads them.
-pub(crate) fn again(document: &RunDocument, data: &Markup, sql: &str) -> Markup {
+/// How to repeat the run, and how to work on: `data` says where the numbers are, and what reads them.
+pub(crate) fn again(document: &RunDocument, data: Option<&(Markup, &str)>) -> Markup {
     html! {
         section #again {
             h2 { "Do it again" }
@@ -49,9 +49,11 @@ pub(crate) fn again(document: &RunDocument, data: &Markup, sql: &str) -> Markup 
                     None => "Nothing was drawn by chance, or no seed was recorded.",
                 }
             }
-            h3 { "The data" }
-            p { (data) }
-            p.command { code { (sql) } }
+            @if let Some((sentence, sql)) = data {
+                h3 { "The data" }
+                p { (sentence) }
+                p.command { code { (sql) } }
+            }
         }
     }
 }

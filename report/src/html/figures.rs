@@ -22,7 +22,7 @@ pub(crate) use markup::figures_of_files;
 const MENU_NAME_CHARS: usize = 70;
 
 /// One phase's figures, as the script reads them.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct PhaseFigures {
     /// Seconds per unit of the points' time column.
     pub(crate) time_unit_s: f64,
@@ -31,7 +31,7 @@ pub(crate) struct PhaseFigures {
 }
 
 /// One file in one phase.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct FileFigures {
     /// For the menu.
     pub(super) label: String,
@@ -42,7 +42,7 @@ pub(crate) struct FileFigures {
 }
 
 /// One density picture.
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Figure {
     x: Axis,
     /// Bytes, or the decimal logarithm of nanoseconds.
@@ -52,7 +52,7 @@ pub(crate) struct Figure {
     pub(super) caption: String,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct PointBlock {
     blob: String,
     count: usize,

@@ -9,10 +9,12 @@ pub(crate) fn table(table: &Table) -> Markup {
     html! {
         div.scroll {
             table.prose[table.words == table.columns.len()] {
-                thead {
-                    tr {
-                        @for (index, heading) in table.columns.iter().enumerate() {
-                            th.words[index < table.words] scope="col" { (heading) }
+                @if table.has_headings() {
+                    thead {
+                        tr {
+                            @for (index, heading) in table.columns.iter().enumerate() {
+                                th.words[index < table.words] scope="col" { (heading) }
+                            }
                         }
                     }
                 }
@@ -27,7 +29,7 @@ pub(crate) fn folded(numbers: &Table, rows_max: usize) -> Markup {
     html! {
         @if numbers.rows.len() > rows_max {
             details {
-                summary { "All of it as numbers (rows: " (numbers.rows.len()) ")" }
+                summary { "All of it (rows: " (numbers.rows.len()) ")" }
                 (table(numbers))
             }
         } @else { (table(numbers)) }

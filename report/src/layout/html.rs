@@ -1,25 +1,22 @@
 //! A layout as one HTML file.
 
-use maud::{Markup, html};
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{Finding, LayoutFile, RunError};
+use seekscope_run::{LayoutFile, RunError};
 
 use super::{LayoutReportInput, charts, detailed, figures, file_name, sentences, tables};
-use crate::facts::{date, device_facts, fact_table, target_facts};
-use crate::html::charts::{LineChart, figure};
-use crate::html::facts::{again, limitations, measured_on};
-use crate::html::figures::{FigureLimits, PhaseFigures, figures_of_files};
-use crate::html::findings::block;
-use crate::html::page::{PageData, page};
+use crate::facts::fact_table;
+use crate::html::charts::LineChart;
+use crate::html::figures::{FigureLimits, PhaseFigures};
 use crate::html::points::Blobs;
-use crate::html::table::{folded, table};
 use crate::numbers::format_share;
-use crate::wording;
+use crate::page::html::report_with;
+use crate::page::{
+    Block, Content, Data, Figure, Folded, Page, Places, PlacesKind, Section, Standing,
+    disk_and_server,
+};
 
 /// A server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 500;
-/// A longer table is folded.
-const ROWS_OPEN_MAX: usize = 40;
 const DETAILS_MAX: usize = 20;
 
 const SQL: &str = "SELECT path, count(*) AS leaves, avg(CASE WHEN gap = 0 THEN 1.0 ELSE 0.0 END) AS \
@@ -32,61 +29,54 @@ const SQL: &str = "SELECT path, count(*) AS leaves, avg(CASE WHEN gap = 0 THEN 1
 /// The leaves cannot be read.
 pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
+    let measurement = input.measurement();
     let mut blobs = Blobs::default();
     let places = figures::build(input, &FigureLimits::ALONE, &mut blobs)?;
-    let lines = charts::build(input);
-    let body = html! {
-        header { (header(input)) }
-        main {
-            (findings(&document.findings))
-            (files(input))
-            (plot(&places))
-            (history(&lines))
-            (distributions(&lines))
-            (details(input))
-            (limitations(document))
-            (measured_on(document, &[
-                ("Disk under the data", document.device.as_ref().map(device_facts)),
-                ("Server", document.target.as_ref().map(target_facts)),
-            ]))
-            (again(document, &data_note(), SQL))
-        }
-    };
-    let data = PageData {
-        phases: vec![places],
-        lines,
-        ..PageData::default()
-    };
-    let title = format!("seekscope {}: how the data lies", document.command);
-    Ok(page(&title, body, &data, &blobs))
-}
-
-/// First line, headline and the few numbers that describe the directory.
-fn header(input: &LayoutReportInput<'_>) -> Markup {
-    let document = input.document;
-    let measurement = input.measurement();
-    html! {
-        p.outcome data-outcome=(wording::outcome_word(document)) { (wording::outcome(document)) }
-        p.brand { "seekscope " (document.command) }
-        h1 {
-            @match measurement.and_then(sentences::headline) {
-                Some(headline) => bdi { (headline) },
-                None => "No data was found",
-            }
-        }
-        @if let Some(measurement) = measurement {
-            p.meta {
-                (date(document.started.realtime_ns))
-                " · " bdi { (sentences::about_directory(measurement)) }
-            }
-            dl.key-figures {
-                @for (what, value) in key_figures(&measurement.files) {
-                    div { dt { (what) } dd { (value) } }
-                }
-            }
-            @for hint in sentences::hints(measurement) { p.note { bdi { (hint) } } }
-        }
+    let mut lines = charts::build(input);
+    let hints = measurement.map_or_else(Vec::new, sentences::hints);
+    let mut blocks: Vec<Block> = hints.into_iter().map(Block::Note).collect();
+    if !document.findings.is_empty() {
+        let findings = Block::Findings(document.findings.clone(), 1);
+        blocks.push(Block::Section(Section::new(
+            "findings",
+            "What to do",
+            vec![findings],
+        )));
     }
+    let sections = [
+        files(input),
+        plot(places),
+        history(&mut lines),
+        distributions(&mut lines),
+        details(input),
+    ];
+    blocks.extend(sections.into_iter().filter_map(Section::or_nothing));
+    let headline = measurement.and_then(sentences::headline);
+    let page = Page {
+        subject: "how the data lies",
+        outcome: Standing::of(document),
+        headline: headline.unwrap_or_else(|| "No data was found".into()),
+        next: None,
+        about: measurement
+            .map(sentences::about_directory)
+            .into_iter()
+            .collect(),
+        key_figures: measurement.map_or_else(Vec::new, |m| key_figures(&m.files)),
+        blocks,
+        measured_on: disk_and_server(document),
+        data: Some(Data {
+            files: vec![
+                ("run.json", String::new()),
+                ("files.parquet", String::new()),
+                (
+                    "layout.parquet",
+                    "a row for each leaf page, in key order".into(),
+                ),
+            ],
+            sql: SQL,
+        }),
+    };
+    Ok(report_with(document, page, &blobs))
 }
 
 fn key_figures(files: &[LayoutFile]) -> Vec<(&'static str, String)> {
@@ -104,142 +94,87 @@ fn key_figures(files: &[LayoutFile]) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn findings(findings: &[Finding]) -> Markup {
-    html! {
-        @if !findings.is_empty() {
-            section #findings {
-                h2 { "What to do" }
-                @for finding in findings { (block(finding)) }
-            }
-        }
-    }
+fn files(input: &LayoutReportInput<'_>) -> Section {
+    let blocks = Block::tables([
+        tables::overview(input, ROWS_MAX),
+        tables::without_figures(input, ROWS_MAX),
+    ]);
+    Section::new("files", "Collections and indexes", blocks).with_lead(
+        "What order would save a scan most comes first. Score: the share of avoidable seeks that are avoided, \
+         1 in order, 0 random. Per seek: how much a scan reads between two seeks. Free: what the file can \
+         reuse. Then the predicted cold scan by one reader.",
+    )
 }
 
-fn files(input: &LayoutReportInput<'_>) -> Markup {
-    html! {
-        section #files {
-            h2 { "Collections and indexes" }
-            p.lead {
-                "What order would save a scan most comes first. Score: the share of avoidable seeks that "
-                "are avoided, 1 in order, 0 random. Per seek: how much a scan reads between two seeks. "
-                "Free: what the file can reuse. Then the predicted cold scan by one reader."
-            }
-            @if let Some(overview) = tables::overview(input, ROWS_MAX) { (folded(&overview, ROWS_OPEN_MAX)) }
-            @if let Some(others) = tables::without_figures(input, ROWS_MAX) { (folded(&others, ROWS_OPEN_MAX)) }
-        }
+fn plot(places: PhaseFigures) -> Section {
+    let section = |block| Section::new("figures", "Where the leaves lie", vec![block]);
+    if places.files.is_empty() {
+        return section(Block::Note("No figure: no file has leaves.".into()));
     }
+    section(leaves(places)).with_lead(
+        "A scan goes from left to right. Drag over the figure to zoom in, double click to return; arrow keys \
+         move a zoomed figure. Where marks are too many to tell apart, shading shows how many there are \
+         (logarithmic).",
+    )
 }
 
-fn plot(places: &PhaseFigures) -> Markup {
-    html! {
-        section #figures {
-            h2 { "Where the leaves lie" }
-            @if places.files.is_empty() {
-                p.note { "No figure: no file has leaves." }
-            } @else {
-                p.lead {
-                    "A scan goes from left to right. Drag over the figure to zoom in, double click to "
-                    "return; arrow keys move a zoomed figure. Where marks are too many to tell apart, "
-                    "shading shows how many there are (logarithmic)."
-                }
-                noscript { p.note { "The figure needs scripts; all numbers stand in the tables." } }
-                (leaf_figure(0, places))
-            }
-        }
-    }
-}
-
-/// The figure of the phase with this number, whose marks are leaf pages.
-pub(crate) fn leaf_figure(index: usize, places: &PhaseFigures) -> Markup {
-    html! {
-        div.phases {
-            article.phase data-phase=(index) data-marks="leaves" {
-                (figures_of_files("File", "Place in the file by key order", &places.files))
-            }
-        }
-    }
-}
-
-fn history(lines: &[LineChart]) -> Markup {
-    let caption = html! {
-        "Share of the steps from leaf to leaf that go on where the last one ended, at each checkpoint."
+/// The figure whose marks are leaf pages.
+pub(crate) fn leaves(figures: PhaseFigures) -> Block {
+    let places = Places {
+        heading: None,
+        what: "File",
+        figure_heading: "Place in the file by key order",
+        kind: PlacesKind::Leaves,
+        figures,
+        without: "",
     };
-    html! {
-        @if let Some(chart) = lines.iter().find(|chart| chart.id == charts::HISTORY) {
-            section #history {
-                h2 { "How the order went on" }
-                div.charts { (figure(&chart.id, "Sequential share", &chart.lines, &caption)) }
-            }
-        }
-    }
+    Content::Places(vec![places]).into()
 }
 
-fn distributions(lines: &[LineChart]) -> Markup {
-    let plans = [
-        (
-            charts::RUNS,
-            "Runs by length",
-            "A run is a stretch of leaves without any gap.",
-        ),
-        (
-            charts::GAPS,
-            "Steps by distance",
-            "From the end of a leaf to the beginning of the next in key order, in both directions. \
-             Leftmost: no gap.",
-        ),
-    ];
-    let drawn: Vec<_> = plans
-        .iter()
-        .filter_map(|plan| Some((plan, lines.iter().find(|chart| chart.id == plan.0)?)))
-        .collect();
-    html! {
-        @if !drawn.is_empty() {
-            section #distributions {
-                h2 { "Runs and gaps" }
-                div.charts {
-                    @for ((_, heading, caption), chart) in drawn {
-                        (figure(&chart.id, heading, &chart.lines, &html! { (caption) }))
-                    }
-                }
-            }
-        }
-    }
+/// The chart with that id, taken out of the others.
+fn drawn(lines: &mut Vec<LineChart>, id: &str, heading: &str, reading: &str) -> Option<Block> {
+    let at = lines.iter().position(|chart| chart.id == id)?;
+    Some(Figure::new(heading, reading).lines(lines.remove(at)))
 }
 
-fn details(input: &LayoutReportInput<'_>) -> Markup {
-    let named: Vec<&LayoutFile> = input
-        .measurement()
-        .map_or_else(Vec::new, |m| detailed(m).take(DETAILS_MAX).collect());
-    html! {
-        @if !named.is_empty() {
-            section #details {
-                h2 { "In detail" }
-                @for file in named { (file_details(file)) }
-            }
-        }
-    }
+fn history(lines: &mut Vec<LineChart>) -> Section {
+    const READING: &str = "Share of the steps from leaf to leaf that go on where the last one ended, at each \
+        checkpoint.";
+    let chart = drawn(lines, charts::HISTORY, "Sequential share", READING);
+    let blocks = chart.map(|chart| Block::Beside(vec![chart]));
+    Section::new("history", "How the order went on", Block::some([blocks]))
 }
 
-fn file_details(file: &LayoutFile) -> Markup {
+fn distributions(lines: &mut Vec<LineChart>) -> Section {
+    const GAPS: &str = "From the end of a leaf to the beginning of the next in key order, in both directions. \
+        Leftmost: no gap.";
+    let runs = "A run is a stretch of leaves without any gap.";
+    let charts = Block::some([
+        drawn(lines, charts::RUNS, "Runs by length", runs),
+        drawn(lines, charts::GAPS, "Steps by distance", GAPS),
+    ]);
+    let blocks = (!charts.is_empty()).then_some(Block::Beside(charts));
+    Section::new("distributions", "Runs and gaps", Block::some([blocks]))
+}
+
+fn details(input: &LayoutReportInput<'_>) -> Section {
+    let named = input.measurement().into_iter().flat_map(detailed);
+    let files = named.take(DETAILS_MAX).map(file_details);
+    Section::new("details", "In detail", files.collect())
+}
+
+fn file_details(file: &LayoutFile) -> Block {
     let order = file.order.as_ref();
     let distributions = [
         order.and_then(|order| tables::run_lengths(order, None)),
         order.and_then(|order| tables::gaps(order, None)),
     ];
-    html! {
-        h3 { bdi { (file_name(file)) } }
-        @for sentence in sentences::about_file(file) { p.meaning { bdi { (sentence) } } }
-        (table(&fact_table("what it consists of", tables::file_facts(file))))
-        @for numbers in distributions.iter().flatten() {
-            details { summary { (numbers.columns[0]) ": as numbers" } (table(numbers)) }
-        }
-    }
-}
-
-fn data_note() -> Markup {
-    html! {
-        "All numbers come from " code { "run.json" } ", " code { "files.parquet" } " and "
-        code { "layout.parquet" } " (a row for each leaf page, in key order) in the run directory, "
-        "which holds this report too. In DuckDB:"
-    }
+    let facts = fact_table("what it consists of", tables::file_facts(file));
+    let mut blocks = Block::sentences(sentences::about_file(file));
+    blocks.push(Block::Table(facts));
+    blocks.extend(distributions.into_iter().flatten().map(|numbers| {
+        let summary = format!("{}: as numbers", numbers.columns[0]);
+        Folded::closed(summary, vec![Block::Table(numbers)])
+    }));
+    Block::Part(file_name(file), blocks)
 }

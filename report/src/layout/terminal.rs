@@ -1,15 +1,13 @@
 //! A layout as plain text: what matters most, all files, and the details of those that were named.
 
-use std::fmt::Write as _;
-
 use seekscope_run::units::{format_bytes, format_count};
-use seekscope_run::{LayoutFile, LayoutMoment, Outcome};
+use seekscope_run::{LayoutFile, LayoutMeasurement, LayoutMoment, Outcome};
 
 use super::{LayoutReportInput, detailed, file_name, sentences, tables};
 use crate::facts::fact_table;
 use crate::numbers::format_share;
-use crate::terminal::{limitations, visible};
-use crate::text::{table_text, wrapped};
+use crate::page::{self, Block};
+use crate::terminal::visible;
 use crate::wording;
 
 /// Files in the overview; the page has more.
@@ -28,75 +26,50 @@ pub struct TerminalOptions {
 
 /// Renders it. Control characters in names are shown, not obeyed.
 pub fn terminal(input: &LayoutReportInput<'_>, options: TerminalOptions) -> String {
-    let width = options.width;
-    let mut text = String::new();
-    let mut paragraph = |lines: &str| {
-        text.push_str(lines.trim_end());
-        text.push_str("\n\n");
-    };
     let document = input.document;
-    if document.outcome != Outcome::Ok || wording::has_reservations(document) {
-        paragraph(&wrapped(&wording::outcome(document), width, ""));
+    let is_clean = document.outcome == Outcome::Ok && !wording::has_reservations(document);
+    let mut blocks = Block::sentences((!is_clean).then(|| wording::outcome(document)));
+    match input.measurement() {
+        Some(measurement) => blocks.extend(measured(input, measurement)),
+        None => blocks.push(Block::Sentence("Nothing was measured in this run.".into())),
     }
-    let Some(measurement) = input.measurement() else {
-        paragraph("Nothing was measured in this run.");
-        return visible(text.trim_end()) + "\n";
-    };
-    paragraph(&wrapped(
-        &sentences::about_directory(measurement),
-        width,
-        "",
-    ));
-    let details: Vec<&LayoutFile> = detailed(measurement).take(DETAILS).collect();
-    if details.len() != 1 {
-        if let Some(headline) = sentences::headline(measurement) {
-            paragraph(&wrapped(&headline, width, ""));
-        }
-        if let Some(table) = tables::overview(input, ROWS) {
-            paragraph(&table_text(&table, width));
-        }
-    }
-    for file in details {
-        paragraph(&detail(input, file, options));
-    }
-    if let Some(table) = tables::without_figures(input, ROWS) {
-        paragraph(&table_text(&table, width));
-    }
-    for hint in sentences::hints(measurement) {
-        paragraph(&wrapped(&hint, width, ""));
-    }
-    paragraph(&limitations(document));
-    let text = visible(text.trim_end()) + "\n";
+    let text = page::terminal::text(document, &blocks, options.width);
     if options.unicode { text } else { ascii(&text) }
 }
 
-fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile, options: TerminalOptions) -> String {
-    let width = options.width;
-    let mut text = String::new();
-    // Writing to a string cannot fail.
-    let _ = writeln!(text, "{}", file_name(file));
+fn measured(input: &LayoutReportInput<'_>, measurement: &LayoutMeasurement) -> Vec<Block> {
+    let mut blocks = vec![Block::Sentence(sentences::about_directory(measurement))];
+    let details: Vec<&LayoutFile> = detailed(measurement).take(DETAILS).collect();
+    if details.len() != 1 {
+        blocks.extend(Block::sentences(sentences::headline(measurement)));
+        blocks.extend(Block::tables([tables::overview(input, ROWS)]));
+    }
+    blocks.extend(details.into_iter().map(|file| detail(input, file)));
+    blocks.extend(Block::tables([tables::without_figures(input, ROWS)]));
+    blocks.extend(Block::sentences(sentences::hints(measurement)));
+    blocks
+}
+
+fn detail(input: &LayoutReportInput<'_>, file: &LayoutFile) -> Block {
     let disk_measured = input.measurement().is_some_and(|m| m.disk_measured);
-    for sentence in sentences::file_headline(file, disk_measured)
-        .into_iter()
-        .chain(sentences::about_file(file))
-    {
-        let _ = writeln!(text, "{}", wrapped(&sentence, width, "  "));
-    }
-    if let Some(strip) = input.strips.get(&file.file_id).filter(|s| !s.is_empty()) {
-        let _ = writeln!(text, "\n{}", boxed(strip, file.file_bytes));
-    }
-    let facts = fact_table("WHAT IT CONSISTS OF", tables::file_facts(file));
-    let _ = writeln!(text, "{}\n", table_text(&facts, width));
+    let headline = sentences::file_headline(file, disk_measured);
+    let mut blocks = Block::sentences(headline.into_iter().chain(sentences::about_file(file)));
+    let strip = input
+        .strips
+        .get(&file.file_id)
+        .filter(|strip| !strip.is_empty());
+    blocks.extend(strip.map(|strip| Block::Characters(boxed(strip, file.file_bytes))));
+    blocks.push(Block::Table(fact_table(
+        "WHAT IT CONSISTS OF",
+        tables::file_facts(file),
+    )));
     if let Some(order) = &file.order {
-        let distributions = [
+        blocks.extend(Block::tables([
             tables::run_lengths(order, Some('█')),
             tables::gaps(order, Some('█')),
-        ];
-        for table in distributions.into_iter().flatten() {
-            let _ = writeln!(text, "{}\n", table_text(&table, width));
-        }
+        ]));
     }
-    text
+    Block::Part(file_name(file), blocks)
 }
 
 /// The strip with its axes: key order to the right, the end of the file on top.

@@ -8,23 +8,17 @@ use super::{sentences, tables};
 use crate::escape::visible;
 use crate::facts::command_line_with;
 use crate::layout::sentences::disk_hint;
-use crate::table::Table;
-
-/// A paragraph, or a table.
-pub(super) enum Part {
-    Text(String),
-    Table(Table),
-}
+use crate::page::Block;
 
 /// Everything after the headline.
-pub(super) fn parts(document: &RunDocument, record: &ReorderMeasurement) -> Vec<Part> {
-    let mut parts = Vec::new();
+pub(super) fn blocks(document: &RunDocument, record: &ReorderMeasurement) -> Vec<Block> {
+    let mut blocks = Vec::new();
     if let Some(plan) = &record.plan {
         let planned = record.done.is_none();
         if planned {
-            parts.push(Part::Text(sentences::verdict(plan)));
+            blocks.push(Block::Sentence(sentences::verdict(plan)));
         }
-        parts.push(Part::Table(tables::plan(plan)));
+        blocks.push(Block::Table(tables::plan(plan)));
         let mut said = Vec::new();
         said.extend(plan.scan.as_ref().and_then(sentences::shared_table));
         said.extend(sentences::lasts(plan.writes.as_ref(), plan.lasts.as_ref()));
@@ -33,16 +27,16 @@ pub(super) fn parts(document: &RunDocument, record: &ReorderMeasurement) -> Vec<
             said.extend(sentences::blocking(&plan.blocking));
             said.extend(sentences::consequences(document, record));
         }
-        parts.extend(said.into_iter().map(Part::Text));
+        blocks.extend(said.into_iter().map(Block::Sentence));
     }
-    parts.extend(record.done.as_ref().map(tables::done).map(Part::Table));
-    parts.extend(tables::before_and_after(record).map(Part::Table));
+    blocks.extend(record.done.as_ref().map(tables::done).map(Block::Table));
+    blocks.extend(tables::before_and_after(record).map(Block::Table));
     let layout = record.before.as_ref().or(record.after.as_ref());
     let mut last = sentences::conclusion(record);
     last.extend(layout.map(disk_hint));
     last.extend(command(document, record));
-    parts.extend(last.into_iter().map(Part::Text));
-    parts
+    blocks.extend(last.into_iter().map(Block::Sentence));
+    blocks
 }
 
 /// How to do what was planned: what was typed, and what `--apply` wants besides.

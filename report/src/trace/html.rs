@@ -1,25 +1,23 @@
 //! A trace as one HTML file.
 
-use maud::{Markup, html};
 use seekscope_run::RunError;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 
 use super::names::hit_share;
-use super::sections::{Section, sections};
+use super::sections::sections;
 use super::{TraceReportInput, charts, figures, latencies, outcome, standing_out};
-use crate::facts::{date, device_facts, target_facts};
-use crate::html::charts::{LineChart, figure};
-use crate::html::facts::{CALLS_SQL, again, limitations, measured_on};
-use crate::html::figures::{FigureLimits, PhaseFigures, figures_of_files};
-use crate::html::page::{PageData, page};
+use crate::html::charts::LineChart;
+use crate::html::facts::CALLS_SQL;
+use crate::html::figures::{FigureLimits, PhaseFigures};
 use crate::html::points::Blobs;
-use crate::html::table::folded;
 use crate::numbers::{format_rate, format_share};
+use crate::page::html::report_with;
+use crate::page::{
+    Block, Content, Data, Figure, Page, Places, PlacesKind, Section, Standing, disk_and_server,
+};
 
 /// Rows of files and threads; a server with ten thousand collections would make the page useless.
 const ROWS_MAX: usize = 100;
-/// A longer table is folded.
-const ROWS_OPEN_MAX: usize = 25;
 
 /// Renders the report, with one pass over the events.
 ///
@@ -29,64 +27,58 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
     let document = input.document;
     let mut blobs = Blobs::default();
     let figures = figures::build(input, &FigureLimits::ALONE, &mut blobs)?;
-    let lines: Vec<LineChart> = figures
-        .latencies
-        .chart()
-        .into_iter()
-        .chain(charts::build(input))
-        .collect();
-    let body = html! {
-        header { (header(input)) }
-        main {
-            (findings(input))
-            (plots(&figures.files, &figures.disks))
-            @for section in &sections(input, ROWS_MAX) { (section_block(section, &lines)) }
-            (limitations(document))
-            (measured_on(document, &[
-                ("Disk under the data", document.device.as_ref().map(device_facts)),
-                ("Server", document.target.as_ref().map(target_facts)),
-            ]))
-            (again(document, &data_note(input), CALLS_SQL))
-        }
+    let mut lines: Vec<LineChart> = figures.latencies.chart().into_iter().collect();
+    lines.extend(charts::build(input));
+    let mut blocks = vec![
+        standing_out_section(input),
+        places(figures.files, figures.disks),
+    ];
+    for mut section in sections(input, ROWS_MAX) {
+        let drawn = drawn(section.id, &mut lines);
+        section.blocks.splice(..0, drawn);
+        blocks.push(Block::Section(section));
+    }
+    let headline = standing_out::headline(input.analysis);
+    let page = Page {
+        subject: "what was read and written",
+        outcome: Standing {
+            word: outcome::word(input),
+            sentence: outcome::first_line(input),
+        },
+        headline: headline.unwrap_or_else(|| "What was read and written".into()),
+        next: None,
+        about: about(input),
+        key_figures: key_figures(input),
+        blocks,
+        measured_on: disk_and_server(document),
+        data: Some(Data {
+            files: vec![
+                ("run.json", String::new()),
+                ("files.parquet", String::new()),
+                ("threads.parquet", String::new()),
+                (
+                    "io.parquet",
+                    format!("{} events, one a row", format_count(input.analysis.events)),
+                ),
+            ],
+            sql: CALLS_SQL,
+        }),
     };
-    let phases = vec![figures.files, figures.disks];
-    let data = PageData {
-        phases,
-        lines,
-        ..PageData::default()
-    };
-    let title = format!("seekscope {}: what was read and written", document.command);
-    Ok(page(&title, body, &data, &blobs))
+    Ok(report_with(document, page, &blobs))
 }
 
-/// First line, headline and the few numbers that describe the trace.
-fn header(input: &TraceReportInput<'_>) -> Markup {
-    let document = input.document;
-    html! {
-        p.outcome data-outcome=(outcome::word(input)) { (outcome::first_line(input)) }
-        p.brand { "seekscope " (document.command) }
-        h1 {
-            @match standing_out::headline(input.analysis) {
-                Some(headline) => bdi { (headline) },
-                None => "What was read and written",
-            }
-        }
-        p.meta {
-            (date(document.started.realtime_ns))
-            @if let Some(phase) = input.phase() {
-                @if !phase.activity.is_empty() { " · " bdi { (phase.activity) } }
-            }
-            @if let Some(trace) = input.trace() {
-                " · " bdi { (trace.backend) }
-                @for filter in &trace.filters { " · " bdi { (filter) } }
-            }
-        }
-        dl.key-figures {
-            @for (what, value) in key_figures(input) {
-                div { dt { (what) } dd { (value) } }
-            }
-        }
-    }
+/// What was done, and how it was recorded.
+fn about(input: &TraceReportInput<'_>) -> Vec<String> {
+    let activity = input.phase().map(|phase| phase.activity.clone());
+    let recorded = input.trace().map(|trace| {
+        let backend = std::iter::once(trace.backend.clone());
+        backend.chain(trace.filters.iter().cloned())
+    });
+    let activity = activity.filter(|activity| !activity.is_empty());
+    activity
+        .into_iter()
+        .chain(recorded.into_iter().flatten())
+        .collect()
 }
 
 fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
@@ -110,55 +102,50 @@ fn key_figures(input: &TraceReportInput<'_>) -> Vec<(&'static str, String)> {
     figures
 }
 
-fn findings(input: &TraceReportInput<'_>) -> Markup {
+fn standing_out_section(input: &TraceReportInput<'_>) -> Block {
     let sentences = standing_out::sentences(input.analysis);
-    html! {
-        section #standing-out {
-            h2 { "What stands out" }
-            @if sentences.is_empty() { p.note { "Nothing: there were hardly any calls." } }
-            @else { ul { @for sentence in &sentences { li { bdi { (sentence) } } } } }
-        }
-    }
+    let block = match sentences.is_empty() {
+        true => Block::Note("Nothing: there were hardly any calls.".into()),
+        false => Block::List(sentences),
+    };
+    Block::Section(Section::new("standing-out", "What stands out", vec![block]))
 }
 
 /// Files beside disks, each with a menu.
-pub(crate) fn plots(files: &PhaseFigures, disks: &PhaseFigures) -> Markup {
-    html! {
-        section #figures {
-            h2 { "What was asked for, and when" }
-            p.lead {
-                "Each mark is a call, or a request of a disk. Drag over a figure to zoom in, double "
-                "click to return; arrow keys move a zoomed figure. "
-                span.swatch.reads {} " read " span.swatch.writes {} " write. "
-                "Where marks are too many to tell apart, shading shows how many there are (logarithmic)."
-            }
-            noscript { p.note { "The figures need scripts; all numbers stand in the tables." } }
-            div.phases {
-                (plot_pair(0, "What processes asked of files", "File", "File offset over time", files))
-                (plot_pair(1, "What the disk was asked for", "Disk", "Place on the disk over time", disks))
-            }
-        }
-    }
-}
-
-fn plot_pair(
-    index: usize,
-    heading: &str,
-    what: &str,
-    figure_heading: &str,
-    figures: &PhaseFigures,
-) -> Markup {
-    let place = what.to_ascii_lowercase();
-    html! {
-        article.phase data-phase=(index) data-beginning="trace" data-place=(place) {
-            h4 { (heading) }
-            @if figures.files.is_empty() {
-                p.note { "No figure: no such event is in the trace; see what was traced, below." }
-            } @else {
-                (figures_of_files(what, figure_heading, &figures.files))
-            }
-        }
-    }
+pub(crate) fn places(files: PhaseFigures, disks: PhaseFigures) -> Block {
+    let places = |what, heading: &str, figure_heading, figures| Places {
+        heading: Some(heading.into()),
+        what,
+        figure_heading,
+        kind: PlacesKind::SinceTrace,
+        figures,
+        without: "No figure: no such event is in the trace; see what was traced, below.",
+    };
+    let both = vec![
+        places(
+            "File",
+            "What processes asked of files",
+            "File offset over time",
+            files,
+        ),
+        places(
+            "Disk",
+            "What the disk was asked for",
+            "Place on the disk over time",
+            disks,
+        ),
+    ];
+    let blocks = vec![Content::Places(both).into()];
+    let section = Section {
+        short: "Files",
+        ..Section::new("figures", "What was asked for, and when", blocks)
+    };
+    let section = section.with_lead(
+        "Each mark is a call, or a request of a disk. Drag over a figure to zoom in, double click to return; \
+         arrow keys move a zoomed figure. Where marks are too many to tell apart, shading shows how many there \
+         are (logarithmic).",
+    );
+    Block::Section(section)
 }
 
 /// Which figures stand in which section: id, heading, how to read it.
@@ -195,42 +182,14 @@ const FIGURES: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-fn section_block(section: &Section, lines: &[LineChart]) -> Markup {
-    let drawn: Vec<_> = FIGURES
-        .iter()
-        .filter(|(place, ..)| *place == section.id)
-        .filter_map(|(_, id, heading, caption)| {
-            Some((
-                heading,
-                caption,
-                lines.iter().find(|chart| chart.id == *id)?,
-            ))
+/// The figures of a section, if they have anything to draw.
+fn drawn(section: &str, lines: &mut Vec<LineChart>) -> Option<Block> {
+    let planned = FIGURES.iter().filter(|(place, ..)| *place == section);
+    let figures: Vec<Block> = planned
+        .filter_map(|(_, id, heading, reading)| {
+            let at = lines.iter().position(|chart| chart.id == *id)?;
+            Some(Figure::new(*heading, *reading).lines(lines.remove(at)))
         })
         .collect();
-    html! {
-        section id=(section.id) {
-            h2 { (section.heading) }
-            @if !section.lead.is_empty() { p.lead { (section.lead) } }
-            @if !drawn.is_empty() {
-                div.charts {
-                    @for (heading, caption, chart) in drawn {
-                        (figure(&chart.id, heading, &chart.lines, &html! { (caption) }))
-                    }
-                }
-            }
-            @for numbers in &section.tables {
-                (folded(numbers, ROWS_OPEN_MAX))
-            }
-        }
-    }
-}
-
-fn data_note(input: &TraceReportInput<'_>) -> Markup {
-    html! {
-        "All numbers come from " code { "run.json" } ", " code { "files.parquet" } ", "
-        code { "threads.parquet" } " and " code { "io.parquet" }
-        " in the run directory, which holds this report too: "
-        (format_count(input.analysis.events)) " events, one a row. DuckDB and pandas open them as "
-        "they are. In DuckDB:"
-    }
+    (!figures.is_empty()).then_some(Block::Beside(figures))
 }

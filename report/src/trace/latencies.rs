@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use seekscope_run::{CacheOutcome, IoEvent, IoKind, IoLayer, latency_histogram};
 
 use crate::html::charts::LineChart;
-use crate::html::percentiles::{self, Curve};
+use crate::html::percentiles;
 
 /// Of the figure.
 pub(super) const ID: &str = "chart-latency";
@@ -47,14 +47,6 @@ impl Latencies {
 
     /// A curve for each kind that occurs.
     pub(super) fn chart(&self) -> Option<LineChart> {
-        let known = LABELS.iter().zip(&self.0).filter(|(_, h)| !h.is_empty());
-        let curves: Vec<Curve<'_>> = known
-            .map(|(label, histogram)| Curve {
-                label,
-                count: histogram.len(),
-                at_quantile: Box::new(|q| histogram.value_at_quantile(q)),
-            })
-            .collect();
-        percentiles::chart(ID, &curves)
+        percentiles::chart(ID, LABELS.into_iter().zip(&self.0))
     }
 }

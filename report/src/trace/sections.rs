@@ -2,17 +2,7 @@
 
 use super::{TraceReportInput, tables};
 use crate::facts::fact_table;
-use crate::table::Table;
-
-/// A part of the report that has something to show.
-pub(super) struct Section {
-    /// Stable: the figures name it.
-    pub(super) id: &'static str,
-    pub(super) heading: &'static str,
-    /// How to read it.
-    pub(super) lead: &'static str,
-    pub(super) tables: Vec<Table>,
-}
+use crate::page::{Block, Section};
 
 /// The sections in their order, with so many `rows` of files and threads at most.
 pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section> {
@@ -73,14 +63,10 @@ pub(super) fn sections(input: &TraceReportInput<'_>, rows: usize) -> Vec<Section
             vec![recording, tables::coverage(input)],
         ),
     ];
-    plans
-        .into_iter()
-        .map(|(id, heading, lead, tables)| Section {
-            id,
-            heading,
-            lead,
-            tables: tables.into_iter().flatten().collect(),
-        })
-        .filter(|section| !section.tables.is_empty())
+    let sections = plans.into_iter().map(|(id, heading, lead, tables)| {
+        Section::new(id, heading, Block::tables(tables)).with_lead(lead)
+    });
+    sections
+        .filter(|section| !section.blocks.is_empty())
         .collect()
 }

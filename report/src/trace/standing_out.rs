@@ -1,5 +1,6 @@
 //! What stands out, in a few plain sentences, each with the numbers it rests on.
 
+use seekscope_doctor::wording::capitalised;
 use seekscope_pattern::{
     AccessPattern, FileTrace, PatternKind, PatternShape, RoleTrace, SyncCalls, TraceAnalysis,
 };
@@ -53,12 +54,6 @@ pub(super) fn headline(analysis: &TraceAnalysis) -> Option<String> {
         "{reads} reads of {name}{}",
         from_disk.unwrap_or_default()
     ))
-}
-
-fn capitalised(word: &str) -> String {
-    let mut chars = word.chars();
-    let first = chars.next().map(|c| c.to_ascii_uppercase());
-    first.into_iter().chain(chars).collect()
 }
 
 /// In which order a file is read, and what that costs.

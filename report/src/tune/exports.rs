@@ -4,6 +4,7 @@ use seekscope_run::TuneRecord;
 use seekscope_run::tune::{TuneExports, TunedKnob};
 
 use super::reading::is_durability;
+use crate::page::Block;
 
 /// How a route begins that ends in the knob's name there.
 const ROUTES: [&str; 5] = [
@@ -15,12 +16,6 @@ const ROUTES: [&str; 5] = [
 ];
 /// Options of `mongod.conf` that durability hangs on, by whatever parameter they are set.
 const CONFIGURED: [&str; 2] = ["syncPeriodSecs", "commitIntervalMs"];
-
-/// A block of lines under a heading.
-pub(super) struct Block {
-    pub(super) heading: &'static str,
-    pub(super) lines: Vec<String>,
-}
 
 /// What makes the change; nothing where there is none.
 pub(super) fn change(record: &TuneRecord) -> Vec<Block> {
@@ -87,7 +82,7 @@ fn blocks(
         .into_iter()
         .zip(all)
         .filter(|(_, lines)| !lines.is_empty())
-        .map(|(heading, lines)| Block { heading, lines })
+        .map(|(heading, lines)| Block::Copy(heading.into(), lines))
         .collect()
 }
 

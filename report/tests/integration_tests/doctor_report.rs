@@ -89,6 +89,7 @@ fn the_page_answers_every_question_and_links_to_the_answers() {
         "host",
         "server",
         "members",
+        "further",
         "limitations",
         "facts",
     ];

@@ -12,6 +12,7 @@ use seekscope_run::Finding;
 
 use super::Detector;
 use crate::answers::HostAnswer;
+use crate::wording::capitalised;
 use crate::{Answers, Evidence};
 
 pub(super) const DETECTORS: &[Detector] = &[
@@ -56,9 +57,7 @@ fn unfit(
 }
 
 fn sentence(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|c| c.to_uppercase().to_string());
-    format!("{}{}.", first.unwrap_or_default(), chars.as_str())
+    format!("{}.", capitalised(text))
 }
 
 /// Pressure is the host's; it is told of the host that the examined server runs on.

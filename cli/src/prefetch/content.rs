@@ -1,7 +1,9 @@
 //! Prefetch in words.
 
+use seekscope_report::page::{Block, Page, Section, Standing, disk_and_server, terminal};
+use seekscope_report::table::Table;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{Limitation, PrefetchGain, PrefetchPace, PrefetchRecord};
+use seekscope_run::{PrefetchGain, PrefetchPace, PrefetchRecord, RunDocument};
 
 /// What of it is not known yet when it begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,74 +74,133 @@ pub fn followed(pace: PrefetchPace) -> String {
     format!("the scan is followed {how}")
 }
 
-/// What came of it.
-pub fn results(record: &PrefetchRecord, limitations: &[Limitation]) -> String {
-    let mut lines = vec![format!(
-        "{} ({}): {} of {} leaf pages passed in {}",
+/// What came of it, as text, `width` characters wide.
+pub fn text(document: &RunDocument, record: &PrefetchRecord, width: u16) -> String {
+    let mut blocks = vec![Block::Sentence(headline(record))];
+    blocks.extend(gain_told(record).map(Block::Sentence));
+    blocks.push(Block::Table(facts(record)));
+    terminal::text(document, &blocks, width)
+}
+
+/// The same as a report.
+pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
+    let told = gain_told(record).map(Block::Sentence);
+    let mut blocks: Vec<Block> = told.into_iter().collect();
+    blocks.push(Block::Table(facts(record)));
+    let gain = record.gain.as_ref().and_then(|gain| gain.ratio);
+    let mut key_figures = vec![
+        ("leaf pages", format_count(record.leaf_pages)),
+        ("read ahead", format_bytes(record.bytes_read)),
+        ("window", format_bytes(record.window_bytes)),
+    ];
+    key_figures.extend(gain.map(|ratio| ("times as fast as without", format!("{ratio:.1}"))));
+    Page {
+        subject: "reading ahead of a scan",
+        outcome: Standing::of(document),
+        headline: headline(record),
+        next: None,
+        about: vec![record.file.clone()],
+        key_figures,
+        blocks: vec![Block::Section(Section::new(
+            "prefetch",
+            "What came of it",
+            blocks,
+        ))],
+        measured_on: disk_and_server(document),
+        data: None,
+    }
+}
+
+fn headline(record: &PrefetchRecord) -> String {
+    format!(
+        "Of {} ({}) {} of {} leaf pages were passed in {}.",
         record.named,
         record.file,
         format_count(record.position),
         format_count(record.leaf_pages),
         format_ns(record.elapsed_ns)
-    )];
-    lines.extend(
-        record
-            .cannot_help
-            .iter()
-            .map(|why| format!("It cannot help: {why}.")),
-    );
-    lines.push(format!(
-        "Read ahead: {} pages in {} reads, {} of which {} lay between and {} was given back behind the \
-         scan; {} rounds, window {}{}",
-        format_count(record.leaves_read),
-        format_count(record.stretches),
-        format_bytes(record.bytes_read),
-        format_bytes(record.bridged_bytes),
-        format_bytes(record.released_bytes),
-        record.rounds,
-        format_bytes(record.window_bytes),
-        if record.fits { ", which holds all" } else { "" }
-    ));
-    if record.scan_waited_ns > 1_000_000 {
-        lines.push(format!(
-            "The command was kept waiting {} until its pages were in memory: on this disk that is quicker than \
-             with a scan in between",
-            format_ns(record.scan_waited_ns)
-        ));
-    }
-    if let (Some(reads), Some(misses)) = (record.server_reads, record.server_misses) {
-        let share = record.server_read_share.unwrap_or(0.0) * 100.0;
-        lines.push(format!(
-            "The server read {} times and waited for the disk {} times; it spent {share:.0} % of the \
-             scan's time reading",
-            format_count(reads),
-            format_count(misses)
-        ));
-    }
-    if record.gave_way > 0 || record.shrunk > 0 || record.trees > 0 {
-        lines.push(format!(
-            "Gave way to other reads {} times, made the window smaller {} times, followed {} checkpoints",
-            record.gave_way, record.shrunk, record.trees
-        ));
-    }
-    lines.push(record.gain.as_ref().map_or_else(
+    )
+}
+
+/// Why it could not help, or what it gained.
+fn gain_told(record: &PrefetchRecord) -> impl Iterator<Item = String> + use<> {
+    let cannot = record.cannot_help.iter();
+    let mut told: Vec<String> = cannot
+        .map(|why| format!("It cannot help: {why}."))
+        .collect();
+    told.push(record.gain.as_ref().map_or_else(
         || {
-            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given back"
+            "Gain: not measured; the scan was too short for a pause, or not followed, or its pages not given \
+             back."
                 .into()
         },
         gain,
     ));
-    for limitation in limitations {
-        let remedy = match limitation.remedy.as_str() {
-            "" => String::new(),
-            remedy => format!("; {remedy}"),
-        };
-        lines.push(format!(
-            "Note: {}: {}{remedy}",
-            limitation.what, limitation.why
-        ));
+    told.into_iter()
+}
+
+fn facts(record: &PrefetchRecord) -> Table {
+    let mut table = Table::new(2, &["", ""]);
+    let mut fact = |name: &'static str, value: String| table.row([name.into(), value.into()]);
+    fact(
+        "Read ahead",
+        format!(
+            "{} pages in {} reads, {}, of which {} lay between",
+            format_count(record.leaves_read),
+            format_count(record.stretches),
+            format_bytes(record.bytes_read),
+            format_bytes(record.bridged_bytes),
+        ),
+    );
+    fact(
+        "Given back behind the scan",
+        format_bytes(record.released_bytes),
+    );
+    fact(
+        "Window",
+        format!(
+            "{}{}, {} rounds",
+            format_bytes(record.window_bytes),
+            if record.fits { ", which holds all" } else { "" },
+            record.rounds
+        ),
+    );
+    if record.scan_waited_ns > 1_000_000 {
+        let waited = format_ns(record.scan_waited_ns);
+        fact(
+            "The command was kept waiting",
+            format!(
+                "{waited}, until its pages were in memory: quicker on this disk than with a scan in between"
+            ),
+        );
     }
-    lines.join("\n") + "\n"
+    if let (Some(reads), Some(misses)) = (record.server_reads, record.server_misses) {
+        let share = record.server_read_share.unwrap_or(0.0) * 100.0;
+        fact(
+            "Reads of the server",
+            format!(
+                "{}, of which {} waited for the disk; {share:.0} % of the scan's time was spent reading",
+                format_count(reads),
+                format_count(misses)
+            ),
+        );
+    }
+    if record.gave_way > 0 {
+        fact(
+            "Gave way to other reads",
+            format!("{} times", record.gave_way),
+        );
+    }
+    if record.shrunk > 0 {
+        fact(
+            "Made the window smaller",
+            format!("{} times", record.shrunk),
+        );
+    }
+    if record.trees > 0 {
+        fact("Checkpoints followed", record.trees.to_string());
+    }
+    table
 }
 
 fn gain(gain: &PrefetchGain) -> String {
@@ -150,7 +211,7 @@ fn gain(gain: &PrefetchGain) -> String {
         _ => "too few pages were left to the scan alone to tell".into(),
     };
     format!(
-        "Gain: {ratio}; {} per page, and {} for {} pages in {} pauses",
+        "Gain: {ratio}; {} per page, and {} for {} pages in {} pauses.",
         format_ns(whole(gain.ns_per_leaf)),
         format_ns(whole(gain.ns_per_leaf_left_out)),
         gain.leaves_left_out,

@@ -29,8 +29,19 @@ pub(crate) struct PageData {
     pub(crate) tracks: Vec<TrackGroup>,
 }
 
-/// Puts `body` (header and main) and the figures' numbers into a page.
-pub(crate) fn page(title: &str, body: Markup, data: &PageData, blobs: &Blobs) -> String {
+impl PageData {
+    /// Is there anything to draw?
+    pub(crate) fn has_figures(&self) -> bool {
+        !(self.phases.is_empty()
+            && self.lines.is_empty()
+            && self.bars.is_empty()
+            && self.heats.is_empty()
+            && self.tracks.is_empty())
+    }
+}
+
+/// Puts `body` (header and main) and the figures' numbers into a page of one file.
+pub(crate) fn shell(title: &str, body: Markup, data: &PageData, blobs: &Blobs) -> String {
     let title = escape::visible(title);
     let body = escape::visible(&body.into_string());
     let page = html! {

@@ -1,0 +1,202 @@
+//! What a run is shown as. A command says what its page holds, as a [`Page`] of [`Block`]s; [`html`] makes the
+//! report of it, and [`terminal::text`] shows blocks as plain text. Both show the same words.
+
+mod drawing;
+pub mod html;
+pub mod terminal;
+
+use seekscope_run::{Finding, RunDocument};
+
+use crate::facts::Fact;
+use crate::facts::{device_facts, target_facts};
+use crate::table::Table;
+use crate::wording;
+
+pub(crate) use drawing::{Content, Figure, Places, PlacesKind};
+pub use drawing::{Drawing, latency_curves};
+
+/// A report.
+#[derive(Debug)]
+pub struct Page {
+    /// What it is about, for the browser's tab: "how the data lies".
+    pub subject: &'static str,
+    pub outcome: Standing,
+    /// The answer in one sentence.
+    pub headline: String,
+    /// What to do about it.
+    pub next: Option<String>,
+    /// What was measured, on what, in a few words each; the date comes before them.
+    pub about: Vec<String>,
+    /// The few numbers that describe it, each with its name.
+    pub key_figures: Vec<(&'static str, String)>,
+    pub blocks: Vec<Block>,
+    /// Headings and facts of what was measured on, beside the host; `None` where not recorded.
+    pub measured_on: Vec<(&'static str, Option<Vec<Fact>>)>,
+    /// Where the numbers are; `None` where `run.json` alone has them.
+    pub data: Option<Data>,
+}
+
+/// What must be known before any number is believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// For style sheets and scripts: "ok", "partial", "failed", "invalid", "lossy".
+    pub word: &'static str,
+    pub sentence: String,
+}
+
+impl Standing {
+    /// As the run ended.
+    pub fn of(document: &RunDocument) -> Self {
+        Self {
+            word: wording::outcome_word(document),
+            sentence: wording::outcome(document),
+        }
+    }
+}
+
+/// The files of a run that hold its numbers, and how to read them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Data {
+    /// Each with what it holds, where the name does not say it.
+    pub files: Vec<(&'static str, String)>,
+    /// For DuckDB.
+    pub sql: &'static str,
+}
+
+/// A part of a page.
+#[derive(Debug)]
+pub enum Block {
+    Section(Section),
+    /// Under a heading of its own, which a terminal shows as it is: it may be a name.
+    Part(String, Vec<Block>),
+    /// What the numbers mean.
+    Sentence(String),
+    /// In smaller letters.
+    Note(String),
+    List(Vec<String>),
+    Table(Table),
+    /// Folded until somebody asks for it; a terminal has no room for it.
+    Folded(Folded),
+    /// Side by side, where there is room.
+    Beside(Vec<Block>),
+    /// What stays together.
+    Group(Vec<Block>),
+    /// By rank, of which the first has that number.
+    Findings(Vec<Finding>, usize),
+    /// Lines to be copied as they stand.
+    Copy(String, Vec<String>),
+    /// What must not be overlooked, with a word for style sheets.
+    Warning(&'static str, String),
+    /// Links to the sections that have a short name.
+    Contents,
+    /// Text that is drawn with characters, for terminals.
+    Characters(String),
+    Drawing(Drawing),
+}
+
+impl Block {
+    /// A list of what there is of these.
+    pub(crate) fn some(blocks: impl IntoIterator<Item = Option<Self>>) -> Vec<Self> {
+        blocks.into_iter().flatten().collect()
+    }
+
+    /// Each as a sentence.
+    pub(crate) fn sentences(sentences: impl IntoIterator<Item = String>) -> Vec<Self> {
+        sentences.into_iter().map(Self::Sentence).collect()
+    }
+
+    /// The tables that there are.
+    pub(crate) fn tables(tables: impl IntoIterator<Item = Option<Table>>) -> Vec<Self> {
+        tables.into_iter().flatten().map(Self::Table).collect()
+    }
+
+    /// The table, or what to say where there is none.
+    pub(crate) fn table_or(table: Option<Table>, note: &str) -> Self {
+        table.map_or_else(|| Self::Note(note.into()), Self::Table)
+    }
+}
+
+/// A part of a page under a heading.
+#[derive(Debug, Default)]
+pub struct Section {
+    /// Stable: links and tests name it.
+    pub id: &'static str,
+    /// What the table of contents calls it; empty where it has no entry.
+    pub short: &'static str,
+    pub heading: String,
+    /// How to read it.
+    pub lead: String,
+    pub blocks: Vec<Block>,
+}
+
+impl Section {
+    /// A section without a lead and an entry in the table of contents.
+    pub fn new(id: &'static str, heading: impl Into<String>, blocks: Vec<Block>) -> Self {
+        Self {
+            id,
+            heading: heading.into(),
+            blocks,
+            ..Self::default()
+        }
+    }
+
+    /// The same with an explanation of how to read it.
+    #[must_use]
+    pub fn with_lead(mut self, lead: impl Into<String>) -> Self {
+        self.lead = lead.into();
+        self
+    }
+
+    /// The section, unless it has nothing to show.
+    pub fn or_nothing(self) -> Option<Block> {
+        (!self.blocks.is_empty()).then_some(Block::Section(self))
+    }
+}
+
+/// What is folded.
+#[derive(Debug)]
+pub struct Folded {
+    pub summary: String,
+    /// Stable, where something names it.
+    pub id: Option<String>,
+    pub is_open: bool,
+    pub blocks: Vec<Block>,
+}
+
+impl Folded {
+    /// Closed.
+    pub fn closed(summary: impl Into<String>, blocks: Vec<Block>) -> Block {
+        Block::Folded(Self {
+            summary: summary.into(),
+            id: None,
+            is_open: false,
+            blocks,
+        })
+    }
+}
+
+/// The disk under the data and the server.
+pub fn disk_and_server(document: &RunDocument) -> Vec<(&'static str, Option<Vec<Fact>>)> {
+    vec![
+        (
+            "Disk under the data",
+            document.device.as_ref().map(device_facts),
+        ),
+        ("Server", document.target.as_ref().map(target_facts)),
+    ]
+}
+
+/// Product and version, disk and filesystem, where they are known.
+pub(crate) fn server_and_disk_in_words(document: &RunDocument) -> Vec<String> {
+    let target = document.target.as_ref();
+    let target = target.filter(|target| !target.product.is_empty());
+    let device = document.device.as_ref();
+    let disk = device.and_then(|device| Some((device.disk.as_ref()?, &device.filesystem)));
+    [
+        target.map(|target| format!("{} {}", target.product, target.version)),
+        disk.map(|(disk, filesystem)| format!("{disk}, {filesystem}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,137 @@
+//! Blocks as plain text.
+
+use seekscope_doctor::ranking::is_boilerplate;
+use seekscope_run::{Finding, RunDocument};
+
+use super::Block;
+use crate::escape::visible;
+use crate::terminal::limitations;
+use crate::text::{table_text, wrapped};
+use crate::wording;
+
+/// Sentences of evidence for each finding; a page has all.
+const EVIDENCE: usize = 2;
+const INDENT: &str = "  ";
+/// Of what stands under a finding's number.
+const FINDING_INDENT: &str = "   ";
+
+/// Renders blocks, `width` characters wide, and what the run could not measure. Lines to be copied are never
+/// broken; control characters in names are shown, not obeyed.
+pub fn text(document: &RunDocument, blocks: &[Block], width: u16) -> String {
+    let mut text = text_of(blocks, width, "");
+    let missing = limitations(document);
+    if !missing.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(&crate::terminal::visible(&missing));
+    }
+    text.trim().to_string() + "\n"
+}
+
+/// The same without what could not be measured.
+pub fn text_of(blocks: &[Block], width: u16, indent: &str) -> String {
+    let mut text = String::new();
+    let mut last: Option<&Block> = None;
+    for block in blocks {
+        let shown = block_text(block, width, indent);
+        let shown = shown.trim_end();
+        if shown.is_empty() {
+            continue;
+        }
+        if let Some(last) = last {
+            text.push_str(between(last, block, indent));
+        }
+        text.push_str(shown);
+        last = Some(block);
+    }
+    text
+}
+
+/// Under a heading, sentences follow one another and their table without an empty line.
+fn between(last: &Block, next: &Block, indent: &str) -> &'static str {
+    let is_close = matches!(
+        (last, next),
+        (Block::Sentence(_) | Block::Table(_), Block::Sentence(_))
+    );
+    match is_close && !indent.is_empty() {
+        true => "\n",
+        false => "\n\n",
+    }
+}
+
+fn block_text(block: &Block, width: u16, indent: &str) -> String {
+    match block {
+        Block::Section(section) if section.heading.is_empty() => {
+            text_of(&section.blocks, width, indent)
+        }
+        Block::Section(section) => under(&section.heading.to_uppercase(), &section.blocks, width),
+        Block::Part(heading, blocks) => under(&one_line(heading), blocks, width),
+        Block::Sentence(text) | Block::Note(text) | Block::Warning(_, text) => {
+            wrapped(&one_line(text), width, indent)
+        }
+        Block::List(items) => {
+            let items = items
+                .iter()
+                .map(|item| format!("{indent}{}", hanging(item, width)));
+            items.collect::<Vec<_>>().join("\n")
+        }
+        Block::Table(table) => table_text(&table.on_one_line(), width),
+        Block::Group(blocks) => text_of(blocks, width, indent),
+        Block::Findings(findings, first) => {
+            let numbered = findings.iter().enumerate();
+            let findings =
+                numbered.map(|(index, finding)| finding_text(finding, first + index, width));
+            findings.collect::<Vec<_>>().join("\n\n")
+        }
+        Block::Copy(heading, lines) => {
+            let lines: Vec<String> = lines
+                .iter()
+                .map(|line| format!("{INDENT}{}", one_line(line)))
+                .collect();
+            format!("{heading}:\n{}", lines.join("\n"))
+        }
+        Block::Characters(text) => crate::terminal::visible(text),
+        Block::Folded(_) | Block::Beside(_) | Block::Contents | Block::Drawing(_) => String::new(),
+    }
+}
+
+fn under(heading: &str, blocks: &[Block], width: u16) -> String {
+    let text = text_of(blocks, width, INDENT);
+    match text.is_empty() {
+        true => text,
+        false => format!("{heading}\n{text}"),
+    }
+}
+
+fn finding_text(finding: &Finding, number: usize, width: u16) -> String {
+    let mut lines = vec![hanging(&format!("{number}. {}", finding.title), width)];
+    if is_boilerplate(finding) {
+        return lines.remove(0);
+    }
+    let evidence = finding.evidence.iter().take(EVIDENCE);
+    lines.extend(evidence.map(|sentence| wrapped(&one_line(sentence), width, FINDING_INDENT)));
+    let gain = wording::expected(finding).map(|gain| format!("Gain: {gain}."));
+    let confidence = known(&finding.confidence).map(|word| format!("Confidence: {word}."));
+    let risk = known(&finding.risk).map(|risk| format!("Risk: {risk}"));
+    let worth: Vec<String> = [gain, confidence, risk].into_iter().flatten().collect();
+    lines.push(wrapped(&one_line(&worth.join(" ")), width, FINDING_INDENT));
+    let command = finding.command.lines();
+    lines.extend(command.map(|line| format!("{FINDING_INDENT}$ {}", visible(line))));
+    lines.retain(|line| !line.trim().is_empty());
+    lines.join("\n")
+}
+
+/// The first line begins at the margin, the others under the text behind the number.
+fn hanging(text: &str, width: u16) -> String {
+    wrapped(&one_line(text), width, FINDING_INDENT)
+        .trim_start()
+        .to_string()
+}
+
+/// A line break in a name is shown: it cannot make a line of its own.
+fn one_line(text: &str) -> String {
+    visible(text)
+}
+
+fn known(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
+}
