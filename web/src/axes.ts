@@ -28,6 +28,11 @@ export function timeAxis(beginning: string): uPlot.Axis {
   });
 }
 
+/** The same axis where it lies under the figure. */
+export function below(axis: uPlot.Axis): uPlot.Axis {
+  return { ...axis, size: 34, space: 70 };
+}
+
 /** Leaf pages in key order. */
 export function leafAxis(): uPlot.Axis {
   return axis("leaf pages in key order", {
@@ -102,8 +107,8 @@ export function rateAxis(label: string): uPlot.Axis {
 }
 
 /** Over decimal logarithms. */
-export function logRateAxis(): uPlot.Axis {
-  return axis("per second", {
+export function logRateAxis(label: string): uPlot.Axis {
+  return axis(label, {
     size: 72,
     splits: (_u, _index, low, high) => logTicks(low, high),
     values: (_u, splits) => splits.map((log) => formatCount(Number((10 ** log).toPrecision(4)))),

@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import { groupAxis } from "./axes";
 import type { BarData, Line } from "./data";
 import { SCALES, formatRate } from "./scales";
+import { whisker } from "./shapes";
 import { smallPlot, type Drawing } from "./small_plot";
 import { theme } from "./theme";
 
@@ -61,22 +62,12 @@ function drawBars(plot: uPlot, data: BarData): void {
       const highest = ends ? plot.valToPos(y.place(ends[1]), "y", true) : top;
       const text = data.y === "rate" ? formatRate(value) : y.text(value);
       ctx.fillText(text, (left + right) / 2, Math.min(top, highest) - 4 * uPlot.pxRatio);
-      if (ends) drawWhisker(ctx, (left + right) / 2, highest, plot.valToPos(y.place(ends[0]), "y", true));
+      if (!ends) return;
+      ctx.lineWidth = 1.5 * uPlot.pxRatio;
+      ctx.beginPath();
+      whisker(ctx, (left + right) / 2, highest, plot.valToPos(y.place(ends[0]), "y", true));
+      ctx.stroke();
     });
   });
   ctx.restore();
-}
-
-/** From end to end of an interval, with a stroke across each. */
-function drawWhisker(ctx: CanvasRenderingContext2D, x: number, top: number, bottom: number): void {
-  const half = 4 * uPlot.pxRatio;
-  ctx.lineWidth = 1.5 * uPlot.pxRatio;
-  ctx.beginPath();
-  ctx.moveTo(x, top);
-  ctx.lineTo(x, bottom);
-  for (const end of [top, bottom]) {
-    ctx.moveTo(x - half, end);
-    ctx.lineTo(x + half, end);
-  }
-  ctx.stroke();
 }

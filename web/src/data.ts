@@ -45,7 +45,12 @@ export type ScaleKind =
   | "trace_seconds"
   | "bytes"
   | "bytes_log"
-  | "share";
+  | "share"
+  | "value"
+  | "value_log"
+  | "groups";
+
+export type Shape = "dot" | "square" | "plus" | "triangle" | "diamond" | "cross";
 
 export interface Line {
   label: string;
@@ -55,8 +60,12 @@ export interface Line {
   values: (number | null)[];
   /** Index of the value to mark. */
   knee: number | null;
-  /** Ends of each bar's interval. */
+  /** Ends of each value's interval: whiskers of a bar or a mark, a band around a line. */
   intervals?: ([number, number] | null)[];
+  /** Values are marked, and no line leads from one to the next. */
+  shape?: Shape;
+  /** What to say of each value in place of label and number. */
+  notes?: string[];
 }
 
 /** Something that happened at one place of the x axis. */
@@ -75,6 +84,11 @@ export interface LineData {
   xs: number[];
   lines: Line[];
   marks: Mark[];
+  /** What the axes of kind "value" show. */
+  x_name?: string;
+  y_name?: string;
+  /** What stands at each whole number of an axis of groups. */
+  groups?: string[];
 }
 
 /** Latencies over time: seconds since the run began against the decimal logarithm of ns. */

@@ -47,7 +47,9 @@ export function formatNsTick(ns: number): string {
 }
 
 export function formatCount(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  const [whole, digits] = String(count).split(".");
+  const grouped = whole!.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  return digits === undefined ? grouped : `${grouped}.${digits}`;
 }
 
 export function formatSeconds(seconds: number, step: number): string {

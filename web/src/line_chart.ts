@@ -1,8 +1,10 @@
 // Lines over one axis: rates and latencies by depth, by percentile, over time.
 
 import uPlot from "uplot";
+import { below, groupAxis } from "./axes";
 import type { Line, LineData, Mark } from "./data";
 import { SCALES } from "./scales";
+import { drawBand, drawShapes, drawWhiskers } from "./shapes";
 import { smallPlot, type Drawing } from "./small_plot";
 import { theme } from "./theme";
 
@@ -14,21 +16,31 @@ export function lineChart(root: HTMLElement, data: LineData): Drawing {
   const [x, y] = [SCALES[data.x], SCALES[data.y]];
   const xs = data.xs.map(x.place);
   const { values, lowest, highest } = valuePlaces(data);
+  const xRange = x.range(xs[0]!, xs[xs.length - 1]!);
   return smallPlot(root, {
-    x: x.range(xs[0]!, xs[xs.length - 1]!),
+    x: data.groups ? SCALES.groups.range(0, data.groups.length - 1) : xRange,
     y: y.range(lowest, highest),
-    axes: [x.axis(), y.axis()],
+    axes: [
+      data.groups ? groupAxis(data.groups) : data.x_name ? below(x.axis(data.x_name)) : x.axis(),
+      y.axis(data.y_name),
+    ],
     series: data.lines.map((line) => series(line, data)),
     data: [xs, ...values],
     draw: (plot) => {
       drawMarks(plot, data.marks, x.place);
-      data.lines.forEach((line, i) => markKnee(plot, line, xs, values[i]!));
+      data.lines.forEach((line, i) => {
+        const ends = line.intervals?.map((pair) => (pair ? ([y.place(pair[0]), y.place(pair[1])] as const) : null));
+        if (ends) (line.shape ? drawWhiskers : drawBand)(plot, line, xs, ends);
+        if (line.shape) drawShapes(plot, line, xs, values[i]!);
+        markKnee(plot, line, xs, values[i]!);
+      });
     },
     tip: (index) => {
       const known = data.lines.filter((line) => line.values[index] != null);
       if (known.length === 0) return [];
-      const said = known.map((line) => `${line.label}: ${y.text(line.values[index]!)}`);
-      return [x.text(data.xs[index]!), ...said, ...marksNear(data, index)];
+      const said = known.map((line) => line.notes?.[index] || `${line.label}: ${y.text(line.values[index]!)}`);
+      const place = data.groups ? data.groups[Math.floor(data.xs[index]!)]! : x.text(data.xs[index]!);
+      return [data.x_name ? `${data.x_name} ${place}` : place, ...said, ...marksNear(data, index)];
     },
   });
 }
@@ -37,7 +49,8 @@ export function lineChart(root: HTMLElement, data: LineData): Drawing {
 export function valuePlaces(data: LineData): { values: (number | null)[][]; lowest: number; highest: number } {
   const y = SCALES[data.y];
   const values = data.lines.map((line) => line.values.map((v) => (v === null ? null : y.place(v))));
-  const places = values.flat().filter((place) => place !== null);
+  const ends = data.lines.flatMap((line) => line.intervals ?? []).flatMap((pair) => pair?.map(y.place) ?? []);
+  const places = [...values.flat().filter((place) => place !== null), ...ends];
   return { values, lowest: least(places), highest: most(places) };
 }
 
@@ -47,7 +60,9 @@ const most = (all: number[]) => all.reduce((a, b) => Math.max(a, b), -Infinity);
 
 export function series(line: Line, data: LineData): uPlot.Series {
   const colour = () => theme().lines[line.colour]!;
-  const each = data.dots || data.xs.length <= POINTS_MAX;
+  // Beside shapes a point would be taken for one.
+  const isShaped = data.lines.some((other) => other.shape);
+  const each = data.dots || (data.xs.length <= POINTS_MAX && !isShaped);
   // A value between two gaps has no line to be seen by.
   const alone = line.values.flatMap((value, i) =>
     value != null && line.values[i - 1] == null && line.values[i + 1] == null ? [i] : [],
@@ -56,13 +71,15 @@ export function series(line: Line, data: LineData): uPlot.Series {
     stroke: colour,
     width: 2,
     dash: line.dashed ? [7, 4] : [],
-    ...(data.dots ? { paths: () => null } : {}),
+    ...(data.dots || line.shape ? { paths: () => null } : {}),
+    // What is expected goes on where only something else is known.
+    spanGaps: line.intervals !== undefined,
     points: {
-      show: each || alone.length > 0,
+      show: !isShaped && (each || alone.length > 0),
       size: data.dots ? 4 : 5,
       stroke: colour,
       fill: colour,
-      ...(each ? {} : { filter: () => alone }),
+      ...(each || isShaped ? {} : { filter: () => alone }),
     },
   };
 }

@@ -18,7 +18,8 @@ import { formatBytes, formatCount, formatNs } from "./format";
 
 export interface Scale {
   place(value: number): number;
-  axis(): uPlot.Axis;
+  /** `name` is what a general scale shows. */
+  axis(name?: string): uPlot.Axis;
   /** Ends of the axis around these places. */
   range(low: number, high: number): [number, number];
   text(value: number): string;
@@ -29,6 +30,17 @@ const exactly = (low: number, high: number): [number, number] => [low, Math.max(
 function wholeDecades(low: number, high: number): [number, number] {
   const from = Math.floor(low);
   return [from, Math.max(Math.ceil(high), from + 1)];
+}
+
+/** Positive values begin at zero unless that would waste half of the axis. */
+function aroundValues(low: number, high: number): [number, number] {
+  const [from, to] = padded(low, high, 0.07);
+  return [low >= 0 && low < 0.5 * high ? 0 : from, to];
+}
+
+function padded(low: number, high: number, share: number): [number, number] {
+  const spread = high - low || Math.abs(high) * share || 1;
+  return [low - spread * share, high + spread * share];
 }
 
 const log10 = (value: number) => Math.log10(Math.max(value, 1));
@@ -68,7 +80,7 @@ export const SCALES: Record<ScaleKind, Scale> = {
     range: (_low, high) => [0, high * 1.1 || 1],
     text: formatRate,
   },
-  rate_log: { place: log10, axis: logRateAxis, range: wholeDecades, text: formatRate },
+  rate_log: { place: log10, axis: () => logRateAxis("per second"), range: wholeDecades, text: formatRate },
   seconds: seconds("run"),
   trace_seconds: seconds("trace"),
   bytes: {
@@ -89,8 +101,17 @@ export const SCALES: Record<ScaleKind, Scale> = {
     range: () => [0, 1],
     text: (share) => `${Number((share * 100).toPrecision(3))} %`,
   },
+  value: { place: (value) => value, axis: (name = "") => rateAxis(name), range: aroundValues, text: formatRate },
+  value_log: {
+    place: (value) => Math.log10(Math.max(value, Number.MIN_VALUE)),
+    axis: (name = "") => logRateAxis(name),
+    range: (low, high) => padded(low, high, 0.02),
+    text: formatRate,
+  },
+  // The chart has their names, and so their axis.
+  groups: { place: (at) => at, axis: () => rateAxis(""), range: (low, high) => [low - 0.5, high + 0.5], text: String },
 };
 
 export function formatRate(rate: number): string {
-  return formatCount(Number(rate >= 100 ? rate.toFixed(0) : rate.toPrecision(3)));
+  return formatCount(Number(Math.abs(rate) >= 100 ? rate.toFixed(0) : rate.toPrecision(3)));
 }

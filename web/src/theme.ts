@@ -14,6 +14,7 @@ export interface Theme {
   readDot: string;
   writeDot: string;
   text: string;
+  paper: string;
   grid: string;
   lines: string[];
 }
@@ -50,6 +51,7 @@ function readTheme(): Theme {
     readDot: read("--reads"),
     writeDot: read("--writes"),
     text: read("--muted"),
+    paper: read("--paper"),
     grid: read("--rule"),
     lines: Array.from({ length: LINES }, (_, i) => read(`--line-${i}`)),
   };

@@ -78,23 +78,16 @@ pub(super) fn over_time(
                     values[at] = value;
                 }
             }
-            Line {
-                dashed: false,
-                ..Line::numbered(index, &label, values)
-            }
+            Line::numbered(index, &label, values).dashed(false)
         })
         .collect();
     let xs: Vec<f64> = times.iter().map(|&t| span.seconds(t)).collect();
     let (first, last) = (xs[0], xs[xs.len() - 1]);
     let marks = marks.into_iter().filter(|m| first <= m.x && m.x <= last);
+    let marks = marks.collect();
     (!lines.is_empty()).then(|| LineChart {
-        id,
-        x: Scale::Seconds,
-        y,
-        dots: false,
-        marks: marks.collect(),
-        xs,
-        lines,
+        marks,
+        ..LineChart::new(id, (Scale::Seconds, y), xs, lines)
     })
 }
 
@@ -227,15 +220,14 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<LineChart> {
             .position(|p| is_maximum(p.achieved_per_s) || is_maximum(p.offered_per_s));
         line
     };
-    Some(LineChart {
-        id: "chart-saturation".into(),
-        x: Scale::Rate,
-        y: Scale::LatencyNs,
-        dots: false,
-        xs: points.iter().map(|p| p.achieved_per_s).collect(),
-        lines: quantiles.into_iter().enumerate().map(line).collect(),
-        marks: Vec::new(),
-    })
+    let xs = points.iter().map(|p| p.achieved_per_s).collect();
+    let lines = quantiles.into_iter().enumerate().map(line).collect();
+    Some(LineChart::new(
+        "chart-saturation",
+        (Scale::Rate, Scale::LatencyNs),
+        xs,
+        lines,
+    ))
 }
 
 /// Insert rate of each shape of a schema lab while its data grew.
@@ -261,13 +253,11 @@ pub(super) fn growth(input: &BenchReportInput<'_>) -> Option<LineChart> {
         let name = super::labs::shape_name(shape);
         Line::numbered(index, &name, sizes.iter().map(at).collect())
     });
-    Some(LineChart {
-        id: "chart-growth".into(),
-        x: Scale::Count,
-        y: Scale::Rate,
-        dots: false,
-        xs: sizes.iter().map(|&size| size as f64).collect(),
-        lines: lines.collect(),
-        marks: Vec::new(),
-    })
+    let xs = sizes.iter().map(|&size| size as f64).collect();
+    Some(LineChart::new(
+        "chart-growth",
+        (Scale::Count, Scale::Rate),
+        xs,
+        lines.collect(),
+    ))
 }

@@ -80,19 +80,13 @@ fn by_depth(
     let mut depths: Vec<u64> = points.map(Measured::in_flight).collect();
     depths.sort_unstable();
     depths.dedup();
-    (depths.len() > 1).then(|| LineChart {
-        id: id.into(),
-        x: Scale::Depth,
-        y,
-        dots: false,
-        xs: depths.iter().map(|&depth| depth as f64).collect(),
-        lines: ramps
-            .iter()
-            .enumerate()
-            .flat_map(|(index, ramp)| line(index, ramp, &depths))
-            .collect(),
-        marks: Vec::new(),
-    })
+    let xs = depths.iter().map(|&depth| depth as f64).collect();
+    let lines = ramps
+        .iter()
+        .enumerate()
+        .flat_map(|(index, ramp)| line(index, ramp, &depths))
+        .collect();
+    (depths.len() > 1).then(|| LineChart::new(id, (Scale::Depth, y), xs, lines))
 }
 
 /// A ramp's values at all depths.

@@ -133,14 +133,10 @@ fn chart(
         .filter(|line| line.values.iter().any(Option::is_some))
         .collect();
     let seconds = |t_ns: &u64| t_ns.saturating_sub(start_ns) as f64 / 1e9;
+    let xs = times.keys().map(seconds).collect();
     (!lines.is_empty()).then(|| LineChart {
-        id: id.into(),
-        x: Scale::Seconds,
-        y,
         dots,
-        xs: times.keys().map(seconds).collect(),
-        lines,
-        marks: Vec::new(),
+        ..LineChart::new(id, (Scale::Seconds, y), xs, lines)
     })
 }
 

@@ -39,13 +39,11 @@ fn chart(input: &DoctorReportInput<'_>) -> Option<LineChart> {
             lines.push(Line { colour: 6, ..line });
         }
     }
-    Some(LineChart {
-        id: ID.into(),
-        x: Scale::BytesLog,
-        y: Scale::Share,
-        dots: false,
-        xs: points.iter().map(|point| size(point)).collect(),
+    let sizes = points.iter().map(|point| size(point)).collect();
+    Some(LineChart::new(
+        ID,
+        (Scale::BytesLog, Scale::Share),
+        sizes,
         lines,
-        marks: Vec::new(),
-    })
+    ))
 }

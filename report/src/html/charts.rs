@@ -37,6 +37,12 @@ pub(crate) enum Scale {
     BytesLog,
     /// 0 to 1, shown as a percentage.
     Share,
+    /// Any number, by the name that the chart gives it.
+    Value,
+    /// The same, positive and logarithmic.
+    ValueLog,
+    /// One place for each of the chart's groups.
+    Groups,
 }
 
 /// Lines over one axis.
@@ -53,6 +59,37 @@ pub(crate) struct LineChart {
     pub(crate) lines: Vec<Line>,
     /// Moments drawn across the lines.
     pub(crate) marks: Vec<Mark>,
+    /// What the axes of [`Scale::Value`] show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) x_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) y_name: Option<String>,
+    /// What stands at each whole number of an axis of [`Scale::Groups`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) groups: Vec<String>,
+}
+
+impl LineChart {
+    /// A chart of lines between its values, without marks.
+    pub(crate) fn new(
+        id: impl Into<String>,
+        (x, y): (Scale, Scale),
+        xs: Vec<f64>,
+        lines: Vec<Line>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            x,
+            y,
+            dots: false,
+            xs,
+            lines,
+            marks: Vec::new(),
+            x_name: None,
+            y_name: None,
+            groups: Vec::new(),
+        }
+    }
 }
 
 /// Something that happened at one place of an x axis.
@@ -73,9 +110,27 @@ pub(crate) struct Line {
     pub(crate) values: Vec<Option<f64>>,
     /// Index of the value that is marked as the knee.
     pub(crate) knee: Option<usize>,
-    /// Ends of each bar's interval; empty where there are none.
+    /// Ends of each value's interval; empty where there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) intervals: Vec<Option<(f64, f64)>>,
+    /// Values are marked by this shape, and no line leads from one to the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) shape: Option<Shape>,
+    /// What to say of each value in place of label and number; empty where there is nothing else to say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a mark looks like: told apart by shape, so that colour is not needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Shape {
+    Dot,
+    Square,
+    Plus,
+    Triangle,
+    Diamond,
+    Cross,
 }
 
 impl Line {
@@ -88,7 +143,30 @@ impl Line {
             values,
             knee: None,
             intervals: Vec::new(),
+            shape: None,
+            notes: Vec::new(),
         }
+    }
+
+    /// Marks in place of a line, each with what is to be said of it; names in `notes` need not be visible yet.
+    pub(crate) fn marked(
+        (shape, colour): (Shape, usize),
+        label: &str,
+        values: Vec<Option<f64>>,
+        notes: Vec<String>,
+    ) -> Self {
+        Self {
+            shape: Some(shape),
+            colour,
+            dashed: false,
+            notes: notes.iter().map(|note| visible(note)).collect(),
+            ..Self::numbered(0, label, values)
+        }
+    }
+
+    /// The same, dashed or not, whatever its number.
+    pub(crate) fn dashed(self, dashed: bool) -> Self {
+        Self { dashed, ..self }
     }
 }
 
@@ -140,16 +218,27 @@ pub(crate) fn figure(id: &str, heading: &str, lines: &[Line], caption: &Markup) 
             @if lines.len() > 1 {
                 ul.legend {
                     @for line in lines {
-                        li {
-                            span class={
-                                "swatch line-" (line.colour) @if line.dashed { " dashed" }
-                            } {}
-                            bdi { (line.label) }
-                        }
+                        li { (swatch(line)) bdi { (line.label) } }
                     }
                 }
             }
             figcaption { (caption) }
         }
     }
+}
+
+/// What a line or its marks look like.
+fn swatch(line: &Line) -> Markup {
+    let look = match line.shape {
+        None => {
+            return html! { span class={ "swatch line-" (line.colour) @if line.dashed { " dashed" } } {} };
+        }
+        Some(Shape::Dot) => "●",
+        Some(Shape::Square) => "■",
+        Some(Shape::Plus) => "+",
+        Some(Shape::Triangle) => "▽",
+        Some(Shape::Diamond) => "◇",
+        Some(Shape::Cross) => "×",
+    };
+    html! { span class={ "shape line-" (line.colour) } aria-hidden="true" { (look) } " " }
 }

@@ -35,13 +35,10 @@ pub(crate) fn chart<'a>(
         .enumerate()
         .map(|(index, (name, histogram))| Line::numbered(index, name, values(histogram)))
         .collect();
-    Some(LineChart {
-        id: id.into(),
-        x: Scale::Percentile,
-        y: Scale::LatencyNs,
-        dots: false,
-        xs: xs.iter().take(longest).copied().collect(),
+    Some(LineChart::new(
+        id,
+        (Scale::Percentile, Scale::LatencyNs),
+        xs.iter().take(longest).copied().collect(),
         lines,
-        marks: Vec::new(),
-    })
+    ))
 }

@@ -71,15 +71,13 @@ fn by_size(
         };
         Line::numbered(index, &label(file), sizes.iter().map(count).collect())
     });
-    Some(LineChart {
-        id: id.into(),
-        x: Scale::BytesLog,
-        y: Scale::Count,
-        dots: false,
-        xs: sizes.iter().map(|size| *size as f64).collect(),
-        lines: lines.collect(),
-        marks: Vec::new(),
-    })
+    let xs = sizes.iter().map(|size| *size as f64).collect();
+    Some(LineChart::new(
+        id,
+        (Scale::BytesLog, Scale::Count),
+        xs,
+        lines.collect(),
+    ))
 }
 
 fn label(file: &LayoutFile) -> String {
@@ -111,13 +109,11 @@ fn history(input: &LayoutReportInput<'_>) -> Option<LineChart> {
     });
     let started_ns = input.document.started.monotonic_ns;
     let seconds = |t: &u64| t.saturating_sub(started_ns) as f64 / 1e9;
-    Some(LineChart {
-        id: HISTORY.into(),
-        x: Scale::Seconds,
-        y: Scale::Share,
-        dots: false,
-        xs: times.iter().map(seconds).collect(),
-        lines: lines.collect(),
-        marks: Vec::new(),
-    })
+    let xs = times.iter().map(seconds).collect();
+    Some(LineChart::new(
+        HISTORY,
+        (Scale::Seconds, Scale::Share),
+        xs,
+        lines.collect(),
+    ))
 }

@@ -69,15 +69,8 @@ impl Slices {
     }
 
     fn chart(&self, id: &'static str, y: Scale, lines: Vec<Line>) -> Option<LineChart> {
-        (!lines.is_empty()).then(|| LineChart {
-            id: id.into(),
-            x: Scale::TraceSeconds,
-            y,
-            dots: false,
-            xs: self.middles_s(),
-            lines,
-            marks: Vec::new(),
-        })
+        (!lines.is_empty())
+            .then(|| LineChart::new(id, (Scale::TraceSeconds, y), self.middles_s(), lines))
     }
 }
 
@@ -179,13 +172,10 @@ fn cache(input: &TraceReportInput<'_>) -> Option<LineChart> {
         return None;
     }
     let ratios = sizes.iter().map(|&size| reuse.miss_ratio(size)).collect();
-    Some(LineChart {
-        id: CACHE.into(),
-        x: Scale::BytesLog,
-        y: Scale::Share,
-        dots: false,
-        xs: sizes.iter().map(|&size| size as f64).collect(),
-        lines: vec![Line::numbered(0, "missed", ratios)],
-        marks: Vec::new(),
-    })
+    Some(LineChart::new(
+        CACHE,
+        (Scale::BytesLog, Scale::Share),
+        sizes.iter().map(|&size| size as f64).collect(),
+        vec![Line::numbered(0, "missed", ratios)],
+    ))
 }

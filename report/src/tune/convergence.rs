@@ -3,255 +3,160 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use maud::{Markup, html};
 use seekscope_run::TuneRecord;
-use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus, TuneTrial};
+use seekscope_run::tune::{TrialPurpose, TrialStatus, TuneTrial};
 
-use super::marks::{Shape, key, line_key, mark};
-use super::plot::{Area, Axis, Figure, line, name, points, px, spaced, words, x_axis, y_axis};
-use super::reading::{BASELINE, BEST, MINIMAL, metric_text, setting_text};
+use super::reading::{BASELINE, BEST, MINIMAL, drawable, metric_text, setting_text};
 use super::runs::{purpose_words, status_words};
 use super::sentences::SEARCH_GUIDES;
+use crate::escape::visible;
+use crate::html::charts::{Line, LineChart, Mark, Scale, Shape};
 use crate::layout::sentences::hours_text;
 use crate::numbers::format_rate;
+use crate::page::{Block, Figure};
 
 /// Of a longer session the first so many runs are drawn.
 const DRAWN_MAX: usize = 2000;
 const PRESETS_DRAWN: usize = 6;
-const HEIGHT: f64 = 380.0;
-const AREA: Area = Area {
-    left: 64.0,
-    right: 590.0,
-    top: 48.0,
-    bottom: 318.0,
-};
 /// A wider spread of figures than this factor is drawn on a logarithmic axis.
 const SPREAD_LOGARITHMIC: f64 = 30.0;
-
-const HOUR_MS: f64 = 3_600_000.0;
-
 /// The band is drawn so far beyond the measured figures, in spreads of these.
 const BAND_REACH: f64 = 0.3;
+const HOUR_MS: f64 = 3_600_000.0;
 
 const SEARCHED: usize = 0;
 const FOUGHT: usize = 1;
 const FOUND: usize = 6;
+const PRESET: usize = 3;
 
 /// The figure; `None` where no run gave one.
-pub(super) fn figure(record: &TuneRecord) -> Option<Markup> {
-    let plot = Convergence::of(record)?;
-    let caption = format!(
-        "Each mark is a run; above the figure the time since the first. Crosses at the bottom edge: runs \
-         without a figure. The band is the 95 % interval of the best setting so far under the model. \
-         {SEARCH_GUIDES}"
-    );
-    let figure = Figure {
-        id: "tune-convergence",
-        heading: "Run by run",
-        alternative: &format!(
-            "{} over {} runs, with the expected best so far; the table of runs has every figure",
-            metric_text(record),
-            plot.trials.len()
-        ),
-        height: HEIGHT,
-        legend: plot.legend(),
-        caption: &caption,
+pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
+    let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
+    let values = || trials.iter().filter_map(|trial| drawable(trial.value?));
+    let low = values().reduce(f64::min)?;
+    let high = values().reduce(f64::max)?;
+    let mut lines: Vec<Line> = best_so_far(trials, low, high).into_iter().collect();
+    lines.extend(drift(record, trials));
+    lines.extend(presets(trials));
+    lines.extend(runs(record, trials, low));
+    let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
+    let y = if logarithmic {
+        Scale::ValueLog
+    } else {
+        Scale::Value
     };
-    Some(figure.around(&plot.drawing()))
+    let numbers = (1..=trials.len()).map(|number| number as f64).collect();
+    let is_duel = |trial: &TuneTrial| trial.purpose == TrialPurpose::Duel;
+    let duel = trials.iter().position(is_duel).map(|index| Mark {
+        x: index as f64 + 0.5,
+        label: "duel".into(),
+    });
+    let reading = format!(
+        "Each mark is a run; runs without a figure stand at the lowest. The band is the 95 % interval of the \
+         best setting so far under the model. {SEARCH_GUIDES}"
+    );
+    let chart = LineChart {
+        marks: duel.into_iter().collect(),
+        x_name: Some("run".into()),
+        y_name: Some(visible(&metric_text(record))),
+        ..LineChart::new("tune-convergence", (Scale::Value, y), numbers, lines)
+    };
+    Some(Figure::new("Run by run", reading).lines(chart))
 }
 
-struct Convergence<'a> {
-    record: &'a TuneRecord,
-    trials: &'a [TuneTrial],
-    x: Axis,
-    y: Axis,
+/// What was known after a run holds until the next.
+fn best_so_far(trials: &[TuneTrial], low: f64, high: f64) -> Option<Line> {
+    // A model that knows little yet must not press all measured points together.
+    let reach = BAND_REACH * (high - low);
+    let within = |value: f64| value.min(high + reach).max(low - reach).max(low.min(0.0));
+    let mut last = None;
+    let known = trials.iter().map(|trial| {
+        last = trial.best_so_far.or(last);
+        last
+    });
+    let known: Vec<_> = known.collect();
+    last?;
+    let values = known.iter().map(|best| Some(within((*best)?.value)));
+    let intervals = known
+        .iter()
+        .map(|best| best.map(|b| (within(b.low), within(b.high))));
+    Some(Line {
+        intervals: intervals.collect(),
+        ..Line::numbered(SEARCHED, "expected of the best so far", values.collect())
+    })
 }
 
-impl<'a> Convergence<'a> {
-    fn of(record: &'a TuneRecord) -> Option<Self> {
-        let trials = &record.trials[..record.trials.len().min(DRAWN_MAX)];
-        let values = || trials.iter().filter_map(|trial| trial.value);
-        let (low, high) = values().fold(
-            (f64::INFINITY, f64::NEG_INFINITY),
-            |(low, high): (f64, f64), value| (low.min(value), high.max(value)),
-        );
-        let logarithmic = low > 0.0 && high / low > SPREAD_LOGARITHMIC;
-        // A model that knows little yet must not press all measured points together.
-        let reach = BAND_REACH * (high - low);
-        let bests = trials.iter().filter_map(|trial| trial.best_so_far);
-        let band = bests
-            .flat_map(|best| [best.value, best.low, best.high])
-            .map(|end| end.min(high + reach).max(low - reach).max(low.min(0.0)))
-            .filter(|_| low <= high && reach.is_finite());
-        Some(Self {
-            record,
-            trials,
-            x: Axis::exactly(0.0, trials.len() as f64 + 1.0, AREA.left, AREA.right),
-            y: Axis::around(values().chain(band), logarithmic, AREA.bottom, AREA.top)?,
-        })
-    }
+/// Where the settings found at the start would be by their mean and drift.
+fn drift(record: &TuneRecord, trials: &[TuneTrial]) -> Option<Line> {
+    let noise = record.noise?;
+    let hour = |trial: &TuneTrial| trial.started_unix_ms as f64 / HOUR_MS;
+    let found: Vec<(f64, f64)> = (trials.iter().filter(|trial| is_baseline(trial)))
+        .filter_map(|trial| Some((hour(trial), drawable(trial.value?)?)))
+        .collect();
+    let count = found.len().max(1) as f64;
+    let mean = found.iter().map(|(_, value)| value).sum::<f64>() / count;
+    let middle = found.iter().map(|(hour, _)| hour).sum::<f64>() / count;
+    let per_hour = noise.drift_per_hour.unwrap_or(0.0);
+    let at = |trial: &TuneTrial| drawable(mean * (1.0 + per_hour * (hour(trial) - middle)));
+    let values = trials.iter().map(at).collect();
+    let line = Line::numbered(FOUND, "settings found at the start, with drift", values);
+    Some(line.dashed(true))
+}
 
-    fn drawing(&self) -> Markup {
-        html! {
-            (y_axis(&self.y, &AREA, &metric_text(self.record)))
-            (x_axis(&self.x, &AREA, "run"))
-            (self.elapsed())
-            (self.duel_begins())
-            (self.best_so_far())
-            (self.drift())
-            (self.presets())
-            @for (index, trial) in self.trials.iter().enumerate() { (self.run(index, trial)) }
-        }
-    }
+/// A line at the mean of each preset.
+fn presets(trials: &[TuneTrial]) -> impl Iterator<Item = Line> {
+    let means = preset_means(trials).into_iter().take(PRESETS_DRAWN);
+    means.map(|(preset, mean)| {
+        let values = vec![drawable(mean); trials.len()];
+        let line = Line::numbered(PRESET, &format!("mean of {preset}"), values);
+        line.dashed(true)
+    })
+}
 
-    fn place(&self, index: usize, value: f64) -> (f64, f64) {
-        (self.x.at(index as f64 + 1.0), self.y.at(value))
-    }
-
-    fn run(&self, index: usize, trial: &TuneTrial) -> Markup {
-        let (shape, colour) = look(trial);
-        let at = match trial.value {
-            Some(value) => self.place(index, value),
-            None => (self.x.at(index as f64 + 1.0), AREA.bottom),
-        };
-        let figure = trial.value.map_or_else(|| "no figure".into(), format_rate);
-        let reason = if trial.reason.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", trial.reason)
-        };
-        let tip = format!(
-            "run {} ({}), {}{reason}: {figure}; {}",
-            trial.number,
-            purpose_words(trial),
-            status_words(trial.status),
-            setting_text(self.record, &trial.values)
-        );
-        mark(shape, at, colour, &tip)
-    }
-
-    /// The second axis, above: time since the first run.
-    fn elapsed(&self) -> Markup {
-        let first_ms = self
-            .trials
+/// Marks, a line of them for each look.
+fn runs(record: &TuneRecord, trials: &[TuneTrial], lowest: f64) -> Vec<Line> {
+    let first_ms = trials.iter().map(|trial| trial.started_unix_ms).min();
+    let notes: Vec<String> = trials
+        .iter()
+        .map(|trial| note(record, trial, first_ms.unwrap_or(0)))
+        .collect();
+    let looks: BTreeSet<(Shape, usize)> = trials.iter().map(look).collect();
+    let line = |(shape, colour)| {
+        let of_look = |trial: &TuneTrial| look(trial) == (shape, colour);
+        let place = |trial: &TuneTrial| trial.value.and_then(drawable).unwrap_or(lowest);
+        let values = trials
             .iter()
-            .map(|trial| trial.started_unix_ms)
-            .min()
-            .unwrap_or(0);
-        let labels = spaced(&self.x).into_iter().filter_map(|tick| {
-            let index = crate::numbers::whole(tick).checked_sub(1)?;
-            let trial = self.trials.get(usize::try_from(index).ok()?)?;
-            let since_h = (trial.started_unix_ms - first_ms) as f64 / HOUR_MS;
-            Some((self.x.at(tick), hours_text(since_h)))
-        });
-        html! {
-            (words("axis-name", (AREA.right + 8.0, AREA.top - 10.0), "start", "since the first run"))
-            @for (x, text) in labels { (words("tick", (x, AREA.top - 10.0), "middle", &text)) }
-        }
-    }
+            .map(|trial| of_look(trial).then(|| place(trial)));
+        let label = meaning(shape, colour);
+        Line::marked((shape, colour), label, values.collect(), notes.clone())
+    };
+    looks.into_iter().map(line).collect()
+}
 
-    fn duel_begins(&self) -> Markup {
-        let first = self
-            .trials
-            .iter()
-            .position(|trial| trial.purpose == TrialPurpose::Duel);
-        html! {
-            @if let Some(index) = first {
-                @let x = self.x.at(index as f64 + 0.5);
-                (line("axis dotted", (x, AREA.top), (x, AREA.bottom)))
-                (words("tick", (x + 4.0, AREA.top + 10.0), "start", "duel"))
-            }
-        }
-    }
+fn note(record: &TuneRecord, trial: &TuneTrial, first_ms: u64) -> String {
+    let figure = trial.value.map_or_else(|| "no figure".into(), format_rate);
+    let reason = match trial.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    let since_h = trial.started_unix_ms.saturating_sub(first_ms) as f64 / HOUR_MS;
+    format!(
+        "run {} ({}), after {}, {}{reason}: {figure}; {}",
+        trial.number,
+        purpose_words(trial),
+        hours_text(since_h),
+        status_words(trial.status),
+        setting_text(record, &trial.values)
+    )
+}
 
-    fn best_so_far(&self) -> Markup {
-        let best: Vec<_> = (self.trials.iter().enumerate())
-            .filter_map(|(index, trial)| Some((index, trial.best_so_far?)))
-            .collect();
-        if best.is_empty() {
-            return html! {};
-        }
-        // What was known after a run holds until the next.
-        let steps = |of: fn(&Expected) -> f64| {
-            let mut places: Vec<(f64, f64)> = Vec::new();
-            for (index, best) in &best {
-                let (x, y) = self.place(*index, of(best));
-                places.extend(places.last().map(|(_, before)| (x, *before)));
-                places.push((x, y));
-            }
-            places
-        };
-        let lower = steps(|best| best.low).into_iter().rev();
-        html! {
-            polygon.band.line-0 points=(points(steps(|best| best.high).into_iter().chain(lower))) {}
-            polyline.curve.line-0 points=(points(steps(|best| best.value))) {}
-        }
-    }
-
-    /// Where the settings found at the start would be by their mean and drift.
-    fn drift(&self) -> Markup {
-        let Some(noise) = self.record.noise else {
-            return html! {};
-        };
-        let found: Vec<(usize, f64, f64)> = (self.trials.iter().enumerate())
-            .filter(|(_, trial)| is_baseline(trial))
-            .filter_map(|(index, trial)| {
-                Some((index, trial.started_unix_ms as f64 / HOUR_MS, trial.value?))
-            })
-            .collect();
-        let count = found.len().max(1) as f64;
-        let mean = found.iter().map(|(_, _, value)| value).sum::<f64>() / count;
-        let middle = found.iter().map(|(_, hour, _)| hour).sum::<f64>() / count;
-        let places = found.iter().map(|(index, hour, _)| {
-            self.place(
-                *index,
-                mean * (1.0 + noise.drift_per_hour.unwrap_or(0.0) * (hour - middle)),
-            )
-        });
-        html! { polyline.curve.dashed.line-6 points=(points(places)) {} }
-    }
-
-    /// A line at the mean of each preset, named at its right end; names give way to one another.
-    fn presets(&self) -> Markup {
-        const LABEL_PX: f64 = 13.0;
-        let mut means: Vec<(&str, f64)> = preset_means(self.trials);
-        means.truncate(PRESETS_DRAWN);
-        means.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let mut last = f64::NEG_INFINITY;
-        let placed = means.into_iter().map(|(preset, mean)| {
-            let y = self.y.at(mean);
-            last = (y + 4.0).max(last + LABEL_PX);
-            (preset, y, last)
-        });
-        html! {
-            @for (preset, y, label_y) in placed {
-                (line("curve thin dotted line-3", (AREA.left, y), (AREA.right, y)))
-                text.preset x=(px(AREA.right + 8.0)) y=(px(label_y)) {
-                    (crate::escape::shortened(preset, 17)) title { (name(preset)) }
-                }
-            }
-        }
-    }
-
-    fn legend(&self) -> Vec<Markup> {
-        let used: BTreeSet<(Shape, usize)> = self.trials.iter().map(look).collect();
-        let mut entries: Vec<Markup> = used
-            .into_iter()
-            .map(|(shape, colour)| key(shape, colour, meaning(shape, colour)))
-            .collect();
-        if self.trials.iter().any(|trial| trial.best_so_far.is_some()) {
-            entries.push(line_key("curve line-0", "expected of the best so far"));
-        }
-        if self.record.noise.is_some() {
-            entries.push(line_key(
-                "curve dashed line-6",
-                "settings found at the start, with drift",
-            ));
-        }
-        if !preset_means(self.trials).is_empty() {
-            entries.push(line_key("curve thin dotted line-3", "a preset's mean"));
-        }
-        entries
+/// How a run that gave no ordinary figure is marked; `None` if it did.
+fn shape_of(status: TrialStatus) -> Option<Shape> {
+    match status {
+        TrialStatus::Measured => None,
+        TrialStatus::EndedEarly => Some(Shape::Triangle),
+        TrialStatus::ConstraintMissed => Some(Shape::Diamond),
+        TrialStatus::Failed => Some(Shape::Cross),
     }
 }
 
@@ -274,7 +179,7 @@ fn look(trial: &TuneTrial) -> (Shape, usize) {
         None => TrialStatus::Failed,
         Some(_) => trial.status,
     };
-    (Shape::of_status(status).unwrap_or(shape), colour)
+    (shape_of(status).unwrap_or(shape), colour)
 }
 
 fn meaning(shape: Shape, colour: usize) -> &'static str {

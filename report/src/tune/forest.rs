@@ -1,78 +1,118 @@
-//! The duels: each ratio with its interval, and every pair under it.
+//! The duels: each ratio with its interval, and every pair beside it.
 
-use maud::{Markup, html};
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::TuneDuel;
 
 use super::duels::verdict_words;
-use super::marks::{Shape, key, mark};
-use super::plot::{Area, Axis, Figure, WIDTH, line, name, px, words, x_axis};
-use super::reading::{pair_ratios, told_ratio};
+use super::reading::{drawable, pair_ratios, told_ratio};
+use crate::escape::{shortened, visible};
+use crate::html::charts::{Line, LineChart, Scale, Shape};
 use crate::numbers::format_number;
+use crate::page::{Block, Figure};
 
-const ROWS_MAX: usize = 24;
-const ROW_PX: f64 = 46.0;
-const LEFT: f64 = 200.0;
-const RIGHT: f64 = 540.0;
-const TOP: f64 = 28.0;
+const DUELS_MAX: usize = 12;
+const NAME_CHARS: usize = 24;
 /// An interval reaches so far beyond its ratio in the figure at most; the numbers beside it are exact.
 const REACH: f64 = 3.0;
-const COLOUR: usize = 0;
-const PROMISED: usize = 1;
+/// Pairs stand beside their duel's ratio, from and to so many shares of the way to the next.
+const PAIRS_FROM: f64 = 0.15;
+const PAIRS_TO: f64 = 0.45;
+
+/// What is drawn at one place of the axis.
+#[derive(Default)]
+struct Place {
+    x: f64,
+    ratio: Option<(f64, f64, f64)>,
+    promised: Option<f64>,
+    pair: Option<f64>,
+    note: String,
+}
 
 /// The figure; `None` where no duel has a ratio.
-pub(super) fn figure(record: &TuneRecord) -> Option<Markup> {
-    let duels: Vec<&TuneDuel> = record.duels.iter().take(ROWS_MAX).collect();
-    let area = Area {
-        left: LEFT,
-        right: RIGHT,
-        top: TOP,
-        bottom: TOP + ROW_PX * duels.len() as f64,
-    };
-    let shown = duels.iter().flat_map(|duel| {
-        let interval = told_ratio(duel)
-            .map(|(value, low, high)| [value, low.max(value / REACH), high.min(value * REACH)]);
-        let pairs = pair_ratios(record, duel)
-            .into_iter()
-            .map(|(_, ratio)| ratio);
-        interval
-            .into_iter()
-            .flatten()
-            .chain(pairs)
-            .chain(duel.promised)
-    });
-    let shown: Vec<f64> = shown.collect();
-    if shown.is_empty() {
+pub(super) fn figure(record: &TuneRecord) -> Option<Block> {
+    let duels: Vec<&TuneDuel> = record.duels.iter().take(DUELS_MAX).collect();
+    let numbered = duels.iter().enumerate();
+    let places: Vec<Place> = numbered
+        .flat_map(|(index, duel)| places(record, duel, index as f64))
+        .collect();
+    let is_told = |place: &Place| place.ratio.is_some() || place.pair.is_some();
+    if !places.iter().any(is_told) {
         return None;
     }
-    let axis = Axis::around(shown.into_iter().chain([1.0]), true, LEFT, RIGHT)?;
-    let one = axis.at(1.0);
-    let drawing = html! {
-        (x_axis(&axis, &area, "ratio in the direction of the goal: right of 1 is better"))
-        (line("axis", (one, area.top - 8.0), (one, area.bottom)))
-        (words("tick", (one, area.top - 12.0), "middle", "equal"))
-        @for (row, duel) in duels.iter().enumerate() {
-            (duel_row(record, duel, &axis, TOP + ROW_PX * row as f64))
-        }
+    let notes: Vec<String> = places.iter().map(|place| place.note.clone()).collect();
+    let marked = |look, label: &str, of: fn(&Place) -> Option<f64>| {
+        Line::marked(look, label, places.iter().map(of).collect(), notes.clone())
     };
-    let said: Vec<String> = duels.iter().map(|duel| numbers(duel)).collect();
-    let mut legend = vec![
-        key(Shape::Dot, COLOUR, "ratio, with its 95 % interval"),
-        key(Shape::Plus, 6, "a pair"),
-    ];
-    if duels.iter().any(|duel| duel.promised.is_some()) {
-        legend.push(key(Shape::Diamond, PROMISED, "promised by the search"));
+    let ratio = marked((Shape::Dot, 0), "ratio, with its 95 % interval", |place| {
+        Some(place.ratio?.0)
+    });
+    let intervals = places.iter().map(|place| {
+        let (value, low, high) = place.ratio?;
+        Some((low.max(value / REACH), high.min(value * REACH)))
+    });
+    let ratio = Line {
+        intervals: intervals.collect(),
+        ..ratio
+    };
+    let pairs = marked((Shape::Plus, 6), "a pair", |place| place.pair);
+    let mut lines = vec![ratio, pairs];
+    if places.iter().any(|place| place.promised.is_some()) {
+        lines.push(marked(
+            (Shape::Diamond, 1),
+            "promised by the search",
+            |place| place.promised,
+        ));
     }
-    let figure = Figure {
-        id: "tune-duels",
-        heading: "Duels: fresh runs in pairs, in random order",
-        alternative: &said.join("; "),
-        height: area.bottom + 44.0,
-        legend,
-        caption: "An interval wholly to the right of 1 is a gain. The interval knows how often the duel was \
-                  looked at.",
+    lines.push(Line::numbered(6, "equal", vec![Some(1.0); places.len()]).dashed(true));
+    let chart = LineChart {
+        y_name: Some("ratio, above 1 is better".into()),
+        groups: duels.iter().map(|duel| name(duel)).collect(),
+        ..LineChart::new(
+            "tune-duels",
+            (Scale::Groups, Scale::ValueLog),
+            places.iter().map(|place| place.x).collect(),
+            lines,
+        )
     };
-    Some(figure.around(&drawing))
+    let figure = Figure::new(
+        "Duels: fresh runs in pairs, in random order",
+        "In the direction of the goal: an interval wholly above 1 is a gain. The interval knows how often the duel \
+         was looked at.",
+    );
+    Some(figure.lines(chart))
+}
+
+fn name(duel: &TuneDuel) -> String {
+    let short = |text: &str| visible(&shortened(text, NAME_CHARS));
+    format!("{} over {}", short(&duel.candidate), short(&duel.against))
+}
+
+/// The ratio, then every pair.
+fn places(record: &TuneRecord, duel: &TuneDuel, x: f64) -> Vec<Place> {
+    let mut places = vec![Place {
+        x,
+        ratio: told_ratio(duel),
+        promised: duel
+            .promised
+            .and_then(drawable)
+            .filter(|ratio| *ratio > 0.0),
+        note: numbers(duel),
+        ..Place::default()
+    }];
+    let pairs = pair_ratios(record, duel);
+    let step = (PAIRS_TO - PAIRS_FROM) / pairs.len().max(1) as f64;
+    places.extend(
+        pairs
+            .iter()
+            .enumerate()
+            .map(|(index, (block, ratio))| Place {
+                x: x + PAIRS_FROM + step * index as f64,
+                pair: Some(*ratio),
+                note: format!("block {block}: {}", format_number(*ratio)),
+                ..Place::default()
+            }),
+    );
+    places
 }
 
 fn numbers(duel: &TuneDuel) -> String {
@@ -87,44 +127,13 @@ fn numbers(duel: &TuneDuel) -> String {
             )
         },
     );
+    let promised = duel.promised.map_or_else(String::new, |promised| {
+        format!("; promised by the search: {}", format_number(promised))
+    });
     format!(
-        "{} over {}: {ratio}, {}",
+        "{} over {}: {ratio}, {}{promised}",
         duel.candidate,
         duel.against,
         verdict_words(duel)
     )
-}
-
-fn duel_row(record: &TuneRecord, duel: &TuneDuel, axis: &Axis, top: f64) -> Markup {
-    let (interval_y, pairs_y) = (top + 16.0, top + 34.0);
-    let says = numbers(duel);
-    let short = |text: &str| crate::escape::shortened(text, 24);
-    html! {
-        text.row-name x=(px(LEFT - 12.0)) y=(px(interval_y + 1.0)) text-anchor="end" {
-            (short(&duel.candidate)) title { (name(&duel.candidate)) }
-        }
-        (words("tick", (LEFT - 12.0, interval_y + 16.0), "end", &format!("over {}", short(&duel.against))))
-        @if let Some((value, low, high)) = told_ratio(duel) {
-            (line("curve line-0", (axis.at(low), interval_y), (axis.at(high), interval_y)))
-            @for end in [low, high] {
-                (line("curve line-0", (axis.at(end), interval_y - 5.0), (axis.at(end), interval_y + 5.0)))
-            }
-            (mark(Shape::Dot, (axis.at(value), interval_y), COLOUR, &says))
-            (words("tick", (RIGHT + 10.0, interval_y), "start", &format!(
-                "{} ({} to {})", format_number(value), format_number(low), format_number(high)
-            )))
-        }
-        (words("row-name", (RIGHT + 10.0, interval_y + 16.0), "start", verdict_words(duel)))
-        @if let Some(promised) = duel.promised {
-            (mark(Shape::Diamond, (axis.at(promised), interval_y), PROMISED, &format!(
-                "promised by the search: {}", format_number(promised)
-            )))
-        }
-        @for (block, ratio) in pair_ratios(record, duel) {
-            (mark(Shape::Plus, (axis.at(ratio), pairs_y), 6, &format!(
-                "block {block}: {}", format_number(ratio)
-            )))
-        }
-        (line("grid", (0.0, top + ROW_PX - 2.0), (WIDTH, top + ROW_PX - 2.0)))
-    }
 }

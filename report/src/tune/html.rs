@@ -1,14 +1,13 @@
-//! A session as one HTML file. Nothing of it needs scripts.
+//! A session as one HTML file.
 
-use maud::Markup;
 use seekscope_doctor::wording::capitalised;
 use seekscope_run::{RunDocument, TuneRecord};
 
 use super::exports::{change, undo};
 use super::runs::TRIALS_SHOWN;
-use super::{convergence, duels, forest, heat, importance, response, runs, sentences, tables};
+use super::{convergence, duels, forest, importance, pair, response, runs, sentences, tables};
 use crate::page::html::report;
-use crate::page::{Block, Content, Data, Folded, Page, Section, Standing, disk_and_server};
+use crate::page::{Block, Data, Folded, Page, Section, Standing, disk_and_server};
 
 /// Response slices in a page.
 const SLICES_DRAWN: usize = 32;
@@ -42,10 +41,8 @@ pub fn html(document: &RunDocument) -> String {
 
 fn sections(record: &TuneRecord) -> Vec<Block> {
     let noise = record.noise.as_ref().map(sentences::noise);
-    let convergence = convergence::figure(record).map_or_else(
-        || Block::Note("No figure: no run gave a number.".into()),
-        drawn,
-    );
+    let convergence = convergence::figure(record)
+        .unwrap_or_else(|| Block::Note("No figure: no run gave a number.".into()));
     let noise =
         noise.map(|noise| Block::Part("Noise and drift".into(), vec![Block::Sentence(noise)]));
     let left_out = tables::left_out(record);
@@ -73,10 +70,6 @@ fn sections(record: &TuneRecord) -> Vec<Block> {
     .collect()
 }
 
-fn drawn(figure: Markup) -> Block {
-    Content::Ready(figure).into()
-}
-
 fn duel(record: &TuneRecord) -> Section {
     let changed = (record.restored == Some(false)).then(|| sentences::restored(record));
     let pairs = duels::pairs(record);
@@ -84,7 +77,7 @@ fn duel(record: &TuneRecord) -> Section {
         changed.map(|text| Block::Warning("changed", text.into())),
         sentences::durability(record).map(|text| Block::Warning("durability", text)),
         Some(Block::Sentence(sentences::goal(record))),
-        forest::figure(record).map(drawn),
+        forest::figure(record),
         Some(Block::table_or(
             duels::table(record),
             "No duel was fought, so nothing is proven.",
@@ -112,7 +105,7 @@ fn recommended(record: &TuneRecord) -> Section {
 fn which_knobs(record: &TuneRecord) -> Section {
     const UNKNOWN: &str = "Nothing is known: too little was tried, or what one run showed the others did not bear out.";
     let blocks = Block::some([
-        importance::figure(record).map(drawn),
+        importance::figure(record),
         Some(Block::table_or(tables::importance(record), UNKNOWN)),
     ]);
     Section::new("importance", "Which knobs matter", blocks)
@@ -124,14 +117,14 @@ fn responses(record: &TuneRecord) -> Section {
         let numbers = tables::slice(slice).map(Block::Table);
         let summary = format!("Numbers of {}", slice.knob);
         slices.push(Block::Group(Block::some([
-            response::figure(record, index, slice).map(drawn),
+            response::figure(record, index, slice),
             numbers.map(|numbers| Folded::closed(summary, vec![numbers])),
         ])));
     }
     let pair = record.heat_map.as_ref().map(|map| {
         let numbers = tables::heat_map(map).map(Block::Table);
         let blocks = Block::some([
-            heat::figure(record, map).map(drawn),
+            pair::figure(record, map),
             numbers.map(|numbers| Folded::closed("Numbers of the pair", vec![numbers])),
         ]);
         Block::Part("The pair that does most together".into(), blocks)

@@ -12,6 +12,11 @@ pub(super) const MINIMAL: &str = "minimal";
 /// Stands after a knob that decides what a crash may lose, wherever it is named.
 pub(super) const DURABILITY: &str = "[DURABILITY]";
 
+/// The value, unless a figure cannot have it: differences of larger ones would overflow.
+pub(super) fn drawable(value: f64) -> Option<f64> {
+    (value.is_finite() && value.abs() < 1e100).then_some(value)
+}
+
 /// The knob of that name, if it was tuned.
 pub(super) fn knob<'a>(record: &'a TuneRecord, name: &str) -> Option<&'a TunedKnob> {
     record.knobs.iter().find(|knob| knob.name == name)

@@ -1,213 +1,162 @@
 //! Response slices: what is expected of each value of one knob, all others as recommended, and what was
 //! measured at it.
 
-use maud::{Markup, html};
 use seekscope_run::TuneRecord;
 use seekscope_run::tune::{KnobValue, Measured, Slice, SlicePoint};
 
-use super::marks::{Shape, key, line_key, mark};
-use super::plot::{Area, Axis, Figure, line, name, points, words, x_axis, y_axis};
-use super::reading::{knob, labelled, metric_text};
+use super::reading::{drawable, knob, labelled, metric_text};
+use crate::escape::{shortened, visible};
+use crate::html::charts::{Line, LineChart, Scale, Shape};
 use crate::numbers::format_rate;
+use crate::page::{Block, Figure};
 
-const HEIGHT: f64 = 300.0;
-const AREA: Area = Area {
-    left: 64.0,
-    right: 700.0,
-    top: 28.0,
-    bottom: 244.0,
-};
-/// Room of each value that stands apart from the range.
-const COLUMN_PX: f64 = 64.0;
 const POINTS_MAX: usize = 400;
-const COLUMNS_MAX: usize = 40;
+const GROUPS_MAX: usize = 40;
+const NAME_CHARS: usize = 12;
+const READING: &str = "Expected with its 95 % interval, all other knobs as recommended; marks: settings that were run, \
+    wherever their other knobs were.";
+
+/// Places on the axis of values, each with what is expected there.
+type Places<'a> = Vec<(f64, Option<&'a SlicePoint>)>;
 
 /// The figure of the slice number `index`; `None` where it has no points.
-pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option<Markup> {
-    let plot = Response::of(record, slice)?;
-    let label = labelled(record, &slice.knob);
-    let figure = Figure {
-        id: &format!("tune-slice-{index}"),
-        heading: &label,
-        alternative: &format!(
-            "Expected {} by {}; the table below has every figure",
-            metric_text(record),
-            slice.knob
-        ),
-        height: HEIGHT,
-        legend: plot.legend(),
-        caption: "Expected with its 95 % interval, all other knobs as recommended; marks: settings that were \
-                  run, wherever their other knobs were.",
+pub(super) fn figure(record: &TuneRecord, index: usize, slice: &Slice) -> Option<Block> {
+    let logarithmic = knob(record, &slice.knob).is_some_and(|knob| knob.logarithmic);
+    let points = &slice.points[..slice.points.len().min(POINTS_MAX)];
+    let (alone, range) = parted(points, logarithmic);
+    let mut chart = match range.is_empty() {
+        true => by_group(slice, &alone)?,
+        false => over_range(slice, &range, logarithmic)?,
     };
-    Some(figure.around(&plot.drawing(&metric_text(record))))
+    chart.id = format!("tune-slice-{index}");
+    chart.y_name = Some(visible(&metric_text(record)));
+    // Special values of a range have no place on its axis.
+    let special = alone
+        .iter()
+        .filter(|_| !range.is_empty())
+        .map(|point| expected(point));
+    let special: Vec<String> = special.collect();
+    let meaning = (!special.is_empty()).then(|| format!("By itself, {}.", special.join("; ")));
+    let heading = labelled(record, &slice.knob);
+    Some(Figure::new(heading, READING).meaning(meaning).lines(chart))
 }
 
-struct Response<'a> {
-    slice: &'a Slice,
-    /// Values without a place on the axis: words, switches, special values.
-    columns: Vec<&'a SlicePoint>,
-    range: Vec<(f64, &'a SlicePoint)>,
-    /// Of `range`; `None` where all stand in columns.
-    x: Option<Axis>,
-    y: Axis,
-    logarithmic: bool,
+fn over_range(slice: &Slice, range: &[(f64, &SlicePoint)], logarithmic: bool) -> Option<LineChart> {
+    let mut places: Places<'_> = range
+        .iter()
+        .map(|(at, point)| (*at, Some(*point)))
+        .collect();
+    let (low, high) = (range.first()?.0, range.last()?.0);
+    let within = |at: &f64| (low..=high).contains(at);
+    let measured = measured_at(slice, |value| value.number().filter(within));
+    let others = measured.iter().map(|(at, _)| (*at, None));
+    let new: Places<'_> = others
+        .filter(|(at, _)| places.iter().all(|(p, _)| p != at))
+        .collect();
+    places.extend(new);
+    places.sort_by(|a, b| a.0.total_cmp(&b.0));
+    places.dedup_by(|a, b| a.0 == b.0);
+    let scale = if logarithmic {
+        Scale::ValueLog
+    } else {
+        Scale::Value
+    };
+    let suffix = if logarithmic { ", logarithmic" } else { "" };
+    let mut chart = chart(&places, &measured, scale, None)?;
+    chart.x_name = Some(visible(&format!("{}{suffix}", slice.knob)));
+    Some(chart)
 }
 
-impl<'a> Response<'a> {
-    fn of(record: &TuneRecord, slice: &'a Slice) -> Option<Self> {
-        let logarithmic = knob(record, &slice.knob).is_some_and(|knob| knob.logarithmic);
-        let (columns, range) = parted(
-            &slice.points[..slice.points.len().min(POINTS_MAX)],
-            logarithmic,
-        );
-        let drawn = slice
-            .points
-            .iter()
-            .flat_map(|point| [point.expected, point.low, point.high]);
-        let measured = slice.measured.iter().filter_map(|measured| measured.value);
-        let columns: Vec<_> = columns.into_iter().take(COLUMNS_MAX).collect();
-        let from = match range.is_empty() {
-            true => AREA.right,
-            false => AREA.left + (columns.len() as f64 * COLUMN_PX).min(300.0) + 10.0,
-        };
-        Some(Self {
-            slice,
-            x: Axis::around(
-                range.iter().map(|(at, _)| *at),
-                logarithmic,
-                from,
-                AREA.right,
-            ),
-            y: Axis::around(drawn.chain(measured), false, AREA.bottom, AREA.top)?,
-            columns,
-            range,
-            logarithmic,
-        })
-    }
+/// Words and switches, one beside the other.
+fn by_group(slice: &Slice, alone: &[&SlicePoint]) -> Option<LineChart> {
+    let shown = &alone[..alone.len().min(GROUPS_MAX)];
+    let places: Places<'_> = shown
+        .iter()
+        .enumerate()
+        .map(|(index, point)| (index as f64, Some(*point)))
+        .collect();
+    let at = |value: &KnobValue| shown.iter().position(|point| point.at == *value);
+    let measured = measured_at(slice, |value| Some(at(value)? as f64));
+    let mut chart = chart(&places, &measured, Scale::Groups, Some(Shape::Dot))?;
+    let name = |point: &&SlicePoint| visible(&shortened(&point.at.to_string(), NAME_CHARS));
+    chart.groups = shown.iter().map(name).collect();
+    Some(chart)
+}
 
-    fn drawing(&self, metric: &str) -> Markup {
-        let scale = if self.logarithmic {
-            ", logarithmic"
-        } else {
-            ""
+/// What was run, by its place.
+fn measured_at(slice: &Slice, place: impl Fn(&KnobValue) -> Option<f64>) -> Vec<(f64, &Measured)> {
+    let measured = slice.measured.iter().take(POINTS_MAX);
+    measured
+        .filter_map(|measured| Some((place(&measured.at)?, measured)))
+        .collect()
+}
+
+/// `shape` marks what is expected where a line would join what has nothing between it.
+fn chart(
+    places: &Places<'_>,
+    measured: &[(f64, &Measured)],
+    x: Scale,
+    shape: Option<Shape>,
+) -> Option<LineChart> {
+    let value = |of: fn(&SlicePoint) -> f64| {
+        move |(_, point): &(f64, Option<&SlicePoint>)| drawable(of((*point)?))
+    };
+    let values: Vec<Option<f64>> = places.iter().map(value(|point| point.expected)).collect();
+    let lowest = values.iter().flatten().copied().reduce(f64::min)?;
+    let lows = places.iter().map(value(|point| point.low));
+    let highs = places.iter().map(value(|point| point.high));
+    let expected = Line {
+        intervals: lows.zip(highs).map(|(low, high)| low.zip(high)).collect(),
+        shape,
+        ..Line::numbered(0, "expected", values)
+    };
+    let at = |x: f64, is_failed: bool| {
+        let mut here = measured.iter().filter(move |(at, _)| *at == x);
+        here.find(move |(_, measured)| measured.value.is_none() == is_failed)
+    };
+    let marks = |is_failed: bool| {
+        let value = move |(x, _): &(f64, _)| match at(*x, is_failed)?.1.value {
+            Some(value) => drawable(value),
+            None => Some(lowest),
         };
-        let of = format!("{}{scale}", name(&self.slice.knob));
-        html! {
-            (y_axis(&self.y, &AREA, metric))
-            @match &self.x {
-                Some(x) => (x_axis(x, &AREA, &of)),
-                None => {
-                    (line("axis", (AREA.left, AREA.bottom), (AREA.right, AREA.bottom)))
-                    (words("axis-name", (f64::midpoint(AREA.left, AREA.right), AREA.bottom + 34.0), "middle", &of))
-                }
+        let note = move |(x, _): &(f64, _)| match at(*x, is_failed) {
+            Some((
+                _,
+                Measured {
+                    at,
+                    value: Some(value),
+                },
+            )) => {
+                format!("{at}: measured {}", format_rate(*value))
             }
-            (self.band())
-            @for (column, point) in self.columns.iter().enumerate() { (self.column(column, point)) }
-            @for measured in self.slice.measured.iter().take(POINTS_MAX) { (self.measured(measured)) }
-        }
-    }
-
-    fn band(&self) -> Markup {
-        let Some(x) = &self.x else {
-            return html! {};
+            Some((_, Measured { at, value: None })) => format!("{at}: failed"),
+            None => String::new(),
         };
-        let place = |at: f64, value: f64| (x.at(at), self.y.at(value));
-        let upper = self.range.iter().map(|(at, point)| place(*at, point.high));
-        let lower = self
-            .range
-            .iter()
-            .rev()
-            .map(|(at, point)| place(*at, point.low));
-        let expected = self
-            .range
-            .iter()
-            .map(|(at, point)| place(*at, point.expected));
-        html! {
-            polygon.band.line-0 points=(points(upper.chain(lower))) {}
-            polyline.curve.line-0 points=(points(expected)) {}
+        let values: Vec<Option<f64>> = places.iter().map(value).collect();
+        (values, places.iter().map(note).collect::<Vec<_>>())
+    };
+    let mut lines = vec![expected];
+    for (is_failed, look, label) in [
+        (false, (Shape::Plus, 6), "measured"),
+        (true, (Shape::Cross, 1), "failed"),
+    ] {
+        let (values, notes) = marks(is_failed);
+        if values.iter().any(Option::is_some) {
+            lines.push(Line::marked(look, label, values, notes));
         }
     }
+    let xs = places.iter().map(|(at, _)| *at).collect();
+    Some(LineChart::new("", (x, Scale::Value), xs, lines))
+}
 
-    fn column_x(&self, column: usize) -> f64 {
-        let room = match &self.x {
-            Some(x) => x.left() - AREA.left,
-            None => AREA.right - AREA.left,
-        };
-        AREA.left + room * (column as f64 + 0.5) / self.columns.len().max(1) as f64
-    }
-
-    fn column(&self, column: usize, point: &SlicePoint) -> Markup {
-        let x = self.column_x(column);
-        let (low, high) = (self.y.at(point.low), self.y.at(point.high));
-        let value = point.at.to_string();
-        let tip = format!(
-            "{value}: expected {} ({} to {})",
-            format_rate(point.expected),
-            format_rate(point.low),
-            format_rate(point.high)
-        );
-        html! {
-            (line("curve line-0", (x, low), (x, high)))
-            @for end in [low, high] { (line("curve line-0", (x - 5.0, end), (x + 5.0, end))) }
-            (mark(Shape::Dot, (x, self.y.at(point.expected)), 0, &tip))
-            (words("tick", (x, AREA.bottom + 17.0), "middle", &crate::escape::shortened(&value, 9)))
-        }
-    }
-
-    /// What was measured stands a little beside a column's own mark.
-    fn measured(&self, measured: &Measured) -> Markup {
-        const ASIDE_PX: f64 = 11.0;
-        let column = self
-            .columns
-            .iter()
-            .position(|point| point.at == measured.at);
-        let x = match (column, measured.at.number(), &self.x) {
-            (Some(column), _, _) => self.column_x(column) + ASIDE_PX,
-            (None, Some(at), Some(x)) => x.at(at),
-            _ => return html! {},
-        };
-        match measured.value {
-            Some(value) => mark(
-                Shape::Plus,
-                (x, self.y.at(value)),
-                6,
-                &format!("{}: measured {}", measured.at, format_rate(value)),
-            ),
-            None => mark(
-                Shape::Cross,
-                (x, AREA.bottom),
-                1,
-                &format!("{}: failed", measured.at),
-            ),
-        }
-    }
-
-    fn legend(&self) -> Vec<Markup> {
-        let mut entries = Vec::new();
-        if self.x.is_some() {
-            entries.push(line_key("curve line-0", "expected"));
-        }
-        if !self.columns.is_empty() {
-            entries.push(key(Shape::Dot, 0, "expected, of a value by itself"));
-        }
-        if self
-            .slice
-            .measured
-            .iter()
-            .any(|measured| measured.value.is_some())
-        {
-            entries.push(key(Shape::Plus, 6, "measured"));
-        }
-        if self
-            .slice
-            .measured
-            .iter()
-            .any(|measured| measured.value.is_none())
-        {
-            entries.push(key(Shape::Cross, 1, "failed"));
-        }
-        entries
-    }
+fn expected(point: &SlicePoint) -> String {
+    format!(
+        "{}: expected {} ({} to {})",
+        point.at,
+        format_rate(point.expected),
+        format_rate(point.low),
+        format_rate(point.high)
+    )
 }
 
 /// What has no place on an axis, and what has: words and special values come first in a slice, so the range

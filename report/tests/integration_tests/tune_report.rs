@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use seekscope_report::tune::{html, summary, terminal};
-use seekscope_run::tune::{TrialStatus, TuneVerdict};
+use seekscope_run::tune::{TrialStatus, TuneTrial, TuneVerdict};
 use seekscope_run::{Outcome, RunDocument, TuneRecord};
 use serde_json::Value;
 
@@ -136,7 +136,8 @@ fn an_interval_beyond_sense_is_too_few_to_tell() {
     );
     let page = html(&document);
     assert!(!text.contains("137540") && !page.contains("137540"));
-    assert!(figure(&page, "tune-duels").contains("too few pairs to tell"));
+    let duels = chart(&page, "lines", "tune-duels").to_string();
+    assert!(duels.contains("too few pairs to tell"));
     // The figures themselves stay where programs read them.
     let duels = &summary(document.tune.as_ref().unwrap())["duels"];
     assert_eq!(duels[1]["high"].as_f64(), Some(137_540.0));
@@ -269,80 +270,93 @@ fn a_server_that_is_left_changed_is_told_of_first() {
     assert!(!html(&session(RUNS, false)).contains("data-outcome=\"changed\""));
 }
 
+/// The chart with this id among the numbers for the script; null where there is none.
+fn chart(page: &str, kind: &str, id: &str) -> Value {
+    let data = between(page, "id=\"seekscope-data\">", "</script>");
+    let data: Value = serde_json::from_str(data).unwrap_or_default();
+    let charts = data[kind].as_array().into_iter().flatten();
+    let found = charts.into_iter().find(|chart| chart["id"] == id);
+    found.cloned().unwrap_or_default()
+}
+
+/// Its line with that label; null where there is none.
+fn line<'a>(chart: &'a Value, label: &str) -> &'a Value {
+    let mut lines = chart["lines"].as_array().into_iter().flatten();
+    lines
+        .find(|line| line["label"] == label)
+        .unwrap_or(&Value::Null)
+}
+
+/// How many values are known.
+fn known(line: &Value) -> usize {
+    let values = line["values"].as_array().into_iter().flatten();
+    values.filter(|value| !value.is_null()).count()
+}
+
 #[test]
 fn convergence_marks_every_run_by_shape() {
     let document = session(RUNS, false);
-    let page = html(&document);
-    let chart = figure(&page, "tune-convergence");
-    let drawing = between(chart, "<svg class=\"drawing\"", "<ul");
+    let chart = chart(&html(&document), "lines", "tune-convergence");
     let trials = document.tune.map_or_else(Vec::new, |record| record.trials);
-    let marks = |class: &str| {
-        drawing
-            .matches(&format!("<path class=\"mark {class}\""))
-            .count()
-    };
-    let baselines = trials
-        .iter()
-        .filter(|trial| trial.arm == "baseline")
-        .count();
-    assert_eq!(drawing.matches("<path ").count(), trials.len());
-    assert_eq!(marks("line-6"), baselines);
-    assert_eq!(marks("line-1"), 3 * BLOCKS as usize);
-    let hollow = [TrialStatus::EndedEarly, TrialStatus::ConstraintMissed];
-    let hollow = trials
-        .iter()
-        .filter(|trial| hollow.contains(&trial.status))
-        .count();
-    assert_eq!(marks("line-0 open"), hollow);
-    assert_eq!(drawing.matches("<polygon class=\"band").count(), 1);
+    let count = |of: &dyn Fn(&&TuneTrial) -> bool| trials.iter().filter(of).count();
+    let baseline = |trial: &&TuneTrial| trial.arm == "baseline";
     assert_eq!(
-        drawing.matches("expert 2018</text>").count() + drawing.matches("class=\"preset\"").count(),
-        1
+        known(line(&chart, "as found at the start")),
+        count(&baseline)
     );
-    assert!(chart.contains("aria-label=\"throughput (per s) over 76 runs"));
-    for meaning in [
-        "failed",
-        "ended early",
-        "constraint missed",
-        "as found at the start",
+    assert_eq!(line(&chart, "as found at the start")["shape"], "square");
+    assert_eq!(
+        known(line(&chart, "candidate in the duel")),
+        3 * BLOCKS as usize
+    );
+    let ended = |status| move |trial: &&TuneTrial| trial.status == status;
+    for (label, status) in [
+        ("failed", TrialStatus::Failed),
+        ("ended early", TrialStatus::EndedEarly),
+        ("constraint missed", TrialStatus::ConstraintMissed),
     ] {
-        assert!(
-            chart.contains(&format!("<bdi>{meaning}</bdi>")),
-            "{meaning}"
+        assert_eq!(known(line(&chart, label)), count(&ended(status)), "{label}");
+        assert_eq!(
+            line(&chart, label)["notes"].as_array().unwrap().len(),
+            trials.len()
         );
     }
+    let lines = chart["lines"].as_array().unwrap();
+    let marks = lines.iter().filter(|line| !line["shape"].is_null());
+    assert_eq!(marks.map(known).sum::<usize>(), trials.len());
+    let bands = lines.iter().filter(|line| !line["intervals"].is_null());
+    assert_eq!(bands.count(), 1);
+    assert_eq!(chart["y_name"], "throughput (per s)");
 }
 
 #[test]
 fn duels_importance_slices_and_pairs_are_drawn() {
     let page = html(&session(RUNS, false));
-    let duels = figure(&page, "tune-duels");
-    let marks = between(duels, "<svg class=\"drawing\"", "<ul")
-        .matches("<path ")
-        .count();
+    let duels = chart(&page, "lines", "tune-duels");
+    assert_eq!(known(line(&duels, "ratio, with its 95 % interval")), 4);
+    assert_eq!(known(line(&duels, "promised by the search")), 2);
+    assert_eq!(known(line(&duels, "a pair")), 4 * BLOCKS as usize);
+    let bars = chart(&page, "bars", "tune-importance");
+    let groups = bars["groups"].as_array().unwrap();
+    let untold = |group: &&Value| group.as_str().unwrap().ends_with("(not told from nothing)");
+    assert_eq!((groups.len(), groups.iter().filter(untold).count()), (4, 1));
+    assert_eq!(bars["series"][1]["intervals"].as_array().unwrap().len(), 4);
+    let trigger = chart(&page, "lines", "tune-slice-0");
+    assert_eq!(trigger["x_name"], "dirty_trigger, logarithmic");
+    assert!(!line(&trigger, "expected")["intervals"].is_null());
+    let compressor = chart(&page, "lines", "tune-slice-2");
     assert_eq!(
-        marks,
-        4 + 2 + 4 * BLOCKS as usize,
-        "ratios, promises and pairs"
+        line(&compressor, "expected")["shape"],
+        "dot",
+        "a mark for each word"
     );
-    let bars = figure(&page, "tune-importance");
-    assert_eq!(bars.matches("<rect class=\"bar").count(), 2 * 4);
-    assert_eq!(bars.matches("not told from nothing").count(), 1);
-    assert!(figure(&page, "tune-slice-0").contains("dirty_trigger, logarithmic"));
+    let pair = chart(&page, "lines", "tune-heat");
+    assert_eq!(pair["groups"].as_array().unwrap().len(), 7);
     assert_eq!(
-        figure(&page, "tune-slice-0")
-            .matches("<polygon class=\"band")
-            .count(),
-        1
+        pair["lines"].as_array().unwrap().len(),
+        4,
+        "every second of 8"
     );
-    assert_eq!(
-        figure(&page, "tune-slice-2").matches("expected 5").count(),
-        1,
-        "a dot for each word"
-    );
-    let heat = figure(&page, "tune-heat");
-    assert_eq!(heat.matches("<rect class=\"cell").count(), 8 * 7);
-    assert_eq!(heat.matches("cell line-0 best").count(), 1);
     // Numbers of every figure stand in tables too, for who cannot see it; the long table of all runs is folded.
     assert_eq!(page.matches("<summary>").count(), 1 + 3 + 1 + 1);
 }

@@ -120,15 +120,8 @@ fn chart(input: &DoctorReportInput<'_>, id: String, y: Scale, lines: Lines) -> L
         Line::numbered(index, label, values)
     };
     let lines = lines.into_iter().enumerate().map(line).collect();
-    LineChart {
-        id,
-        x: Scale::Seconds,
-        y,
-        dots: false,
-        xs: times.iter().map(|&t_ns| input.seconds(t_ns)).collect(),
-        lines,
-        marks: Vec::new(),
-    }
+    let xs = times.iter().map(|&t_ns| input.seconds(t_ns)).collect();
+    LineChart::new(id, (Scale::Seconds, y), xs, lines)
 }
 
 /// Neighbours averaged until there are few enough.
