@@ -1,56 +1,127 @@
-//! The first Ctrl-C, for whoever waits or works.
+//! Ctrl-C and its kin. The first asks; the second does not wait.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinError;
 
 use crate::exit::Interrupted;
-use crate::signals::Signals;
 
-/// Clones share the one signal.
+/// The first signal, for whoever waits or works. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Interruption {
     name: watch::Receiver<Option<&'static str>>,
+    /// The next signal ends the process.
+    at_once: Arc<AtomicBool>,
 }
 
 impl Interruption {
-    /// Listens from now on; a second signal ends the process.
-    pub fn listen(mut signals: Signals) -> Self {
+    /// Catches SIGINT, SIGTERM and SIGHUP from now on: to be made before anything that a signal would leave
+    /// behind. Where handlers cannot be installed, signals go on ending the process at once.
+    pub fn listen() -> Self {
+        let caught = Caught::begin();
+        let at_once = Arc::new(AtomicBool::new(false));
         let (sender, name) = watch::channel(None);
+        let ends = Arc::clone(&at_once);
         tokio::spawn(async move {
-            let signal = signals.first().await;
-            // Kept open for ever: a closed channel would read as a signal.
-            sender.send_replace(Some(signal));
-            std::future::pending::<()>().await;
+            let Some(mut caught) = caught else {
+                // Kept open for ever: a closed channel would read as a signal.
+                sender.send_replace(None);
+                return std::future::pending().await;
+            };
+            loop {
+                let name = caught.next().await;
+                if ends.swap(true, Ordering::Relaxed) {
+                    crate::live_terminal::restore_terminal();
+                    std::process::exit(130);
+                }
+                sender.send_replace(Some(name));
+            }
         });
-        Self { name }
+        Self { name, at_once }
+    }
+
+    /// The signal that has come.
+    pub fn signal(&self) -> Option<&'static str> {
+        *self.name.borrow()
     }
 
     /// An error once a signal has come.
     pub fn check(&self) -> Result<()> {
-        match *self.name.borrow() {
+        match self.signal() {
             Some(signal) => Err(Interrupted(signal).into()),
             None => Ok(()),
         }
     }
 
-    /// Waits for the signal.
-    pub async fn first(&self) {
+    /// Waits for the signal; returns its name.
+    pub async fn first(&self) -> &'static str {
         let mut name = self.name.clone();
         // The sender lives as long as the runtime.
-        let _ = name.wait_for(Option::is_some).await;
+        let known = name.wait_for(Option::is_some).await;
+        known.ok().and_then(|name| *name).unwrap_or("a signal")
     }
 
     /// What the work comes to; dropped, and an error, when a signal comes first.
     pub async fn or<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             biased;
-            () = self.first() => {
-                self.check()?;
-                Err(Interrupted("a signal").into())
-            }
+            name = self.first() => Err(Interrupted(name).into()),
             result = work => result,
+        }
+    }
+
+    /// Runs blocking work on a thread of its own. The signal raises the flag that the work was given, and the
+    /// work is waited for. Returns what it came to, and the signal's name.
+    pub async fn cancelling<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    ) -> (Result<T, JoinError>, Option<&'static str>) {
+        let cancel = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&cancel);
+        let mut work = tokio::task::spawn_blocking(move || work(&flag));
+        tokio::select! {
+            biased;
+            name = self.first() => {
+                cancel.store(true, Ordering::Relaxed);
+                (work.await, Some(name))
+            }
+            worked = &mut work => (worked, None),
+        }
+    }
+
+    /// From now on the next signal ends the process: nothing is left that could be lost. The local
+    /// server, if there is one, dies with us (its keeper sees to that); files are cleaned up by the
+    /// next start.
+    pub fn end_at_once(&self) {
+        self.at_once.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The handlers.
+struct Caught([Signal; 3]);
+
+impl Caught {
+    fn begin() -> Option<Self> {
+        let kinds = [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ];
+        let [interrupt, terminate, hangup] = kinds.map(signal);
+        Some(Self([interrupt.ok()?, terminate.ok()?, hangup.ok()?]))
+    }
+
+    async fn next(&mut self) -> &'static str {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => "SIGINT",
+            _ = terminate.recv() => "SIGTERM",
+            _ = hangup.recv() => "SIGHUP",
         }
     }
 }

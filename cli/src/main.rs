@@ -34,7 +34,6 @@ mod reorder;
 mod replay;
 mod report_command;
 mod session;
-mod signals;
 mod standing;
 mod stored_arguments;
 mod top;

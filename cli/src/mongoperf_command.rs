@@ -3,8 +3,7 @@
 
 use std::io::{Write, stderr, stdout};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use seekscope_disk::mongoperf::{
@@ -13,7 +12,7 @@ use seekscope_disk::mongoperf::{
 
 use crate::args::MongoperfArgs;
 use crate::exit::Interrupted;
-use crate::signals::Signals;
+use crate::interruption::Interruption;
 
 /// The seed of `--fixed-seed`: any will do, as long as it stays.
 const SEED: u64 = 1;
@@ -51,20 +50,9 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
     // Before signals are caught: Ctrl-C while typing ends the process as it should.
     let input = read_input(std::io::stdin()).context("cannot read the options from stdin")?;
     seekscope_disk::end_process_on_bus_error();
-    let mut signals = Signals::catch();
-    let cancel = Arc::new(AtomicBool::new(false));
-    let flag = Arc::clone(&cancel);
-    let mut work = tokio::task::spawn_blocking(move || measure(&input, compat, &flag));
-    let mut signal = "a signal";
-    let ended = tokio::select! {
-        biased;
-        name = signals.first() => {
-            cancel.store(true, Ordering::Relaxed);
-            signal = name;
-            work.await
-        }
-        ended = &mut work => ended,
-    };
+    let interruption = Interruption::listen();
+    let measuring = move |cancel: &AtomicBool| measure(&input, compat, cancel);
+    let (ended, signal) = interruption.cancelling(measuring).await;
     let report = match ended.context("the measuring thread ended unexpectedly")? {
         // The reader of a pipe (head, less) may have had enough: that is success.
         Err(MongoperfError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
@@ -75,7 +63,7 @@ pub async fn run(args: &MongoperfArgs) -> Result<()> {
     match report.ending {
         // A failure came as an error above; its report is what there was until then.
         Ending::Complete | Ending::Failed => Ok(()),
-        Ending::Interrupted => Err(Interrupted(signal).into()),
+        Ending::Interrupted => Err(Interrupted(signal.unwrap_or("a signal")).into()),
     }
 }
 

@@ -30,7 +30,6 @@ use crate::args::{KeepArgs, WarmUpName};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals::Signals;
 
 /// See the module.
 pub struct Stage {
@@ -113,7 +112,7 @@ impl Stage {
         arguments: Vec<String>,
         describe: impl FnOnce(&mut RunDocument),
     ) -> Result<Self> {
-        let interruption = Interruption::listen(Signals::catch());
+        let interruption = Interruption::listen();
         let mut session = Session::begin(command, arguments, out)?;
         session.document.host = Some(HostFacts::read(Path::new("/")));
         describe(&mut session.document);
@@ -355,7 +354,7 @@ impl Stage {
         });
         tokio::select! {
             biased;
-            () = self.interruption.first() => {
+            _ = self.interruption.first() => {
                 stop.store(true, Ordering::Relaxed);
                 Ok(work.await?)
             }

@@ -24,9 +24,9 @@ use serde_json::json;
 use crate::args::CollectArgs;
 use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
 use crate::environment::Environment;
+use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
-use crate::signals::Signals;
 use bundle::{Bundle, Packing};
 use salt::salt;
 use stopping::until_signal;
@@ -52,7 +52,7 @@ pub async fn run(
             let asked = Asked::new(uri, &args.examine)?;
             let whom = Whom::Server(&asked);
             // Before examining begins, whose own handler would swallow a signal at its very end.
-            let signals = Signals::catch();
+            let interruption = Interruption::listen();
             let (mut session, measured) =
                 examine(&whom, None, environment, arguments, progress).await?;
             if !session.document.phases.is_empty() {
@@ -63,12 +63,12 @@ pub async fn run(
             }
             measured?;
             let run = (session.directory, session.document);
-            collect(args, bundle, run, signals, progress).await
+            collect(args, bundle, run, interruption, progress).await
         }
         Target::Recorded(path) => {
             let (directory, document) = RunDirectory::open(path)?;
             let run = (Arc::new(directory), document);
-            collect(args, bundle, run, Signals::catch(), progress).await
+            collect(args, bundle, run, Interruption::listen(), progress).await
         }
     }
 }
@@ -77,12 +77,12 @@ async fn collect(
     args: &CollectArgs,
     bundle: Bundle,
     (directory, document): (Arc<RunDirectory>, RunDocument),
-    signals: Signals,
+    interruption: Interruption,
     progress: Progress,
 ) -> Result<()> {
     let step = progress.step("packing");
     let make = move |stop: &_| bundle.make(&directory, document, stop);
-    let made = until_signal(signals, make).await?;
+    let made = until_signal(interruption, make).await?;
     drop(step);
     if args.output.json {
         return output::print_json(&json!({

@@ -11,7 +11,7 @@ use zstd::stream::read::Decoder;
 
 use super::stopping::{go_on, until_signal};
 use crate::exit::Usage;
-use crate::signals::Signals;
+use crate::interruption::Interruption;
 use crate::trace::disk_is_full;
 
 /// What a bundle may hold; nothing else is unpacked.
@@ -49,7 +49,7 @@ fn first_bytes(path: &Path) -> io::Result<[u8; 4]> {
 /// that is refused or interrupted leaves nothing.
 pub async fn unpack(bundle: &Path, folder: &Path) -> Result<()> {
     let (bundle, folder) = (bundle.to_path_buf(), folder.to_path_buf());
-    until_signal(Signals::catch(), move |stop| {
+    until_signal(Interruption::listen(), move |stop| {
         unpack_until(&bundle, &folder, TOTAL_BYTES_MAX, stop)
             .with_context(|| format!("while unpacking {}", bundle.display()))
     })

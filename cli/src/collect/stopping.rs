@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result};
 
 use crate::exit::Interrupted;
-use crate::signals::Signals;
+use crate::interruption::Interruption;
 
 /// Does the work on a thread of its own. From its end on a signal ends the process at once.
 pub async fn until_signal<T: Send + 'static>(
-    mut signals: Signals,
+    interruption: Interruption,
     work: impl FnOnce(&AtomicBool) -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    let (worked, signal) = signals.cancelling(work).await;
-    signals.end_at_once();
+    let (worked, signal) = interruption.cancelling(work).await;
+    interruption.end_at_once();
     let result = worked.context("the work broke off unexpectedly; please report this")?;
     match signal {
         // What was whole already when the signal came is kept.

@@ -14,9 +14,9 @@ use crate::args::{OutputArgs, PlaceArgs};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Interrupted};
+use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals::Signals;
 
 /// How the measuring itself ended, when it did not fail.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -38,7 +38,7 @@ pub async fn run(
     environment: &Environment,
     measure: impl FnOnce(&mut Session, Place, &AtomicBool) -> Result<Ended> + Send + 'static,
 ) -> Result<Session> {
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let mut session = Session::begin("disk", arguments, args.out.as_deref())?;
     place.describe(&mut session);
@@ -64,7 +64,7 @@ pub async fn run(
                 let measured = measure(&mut session, place, cancel);
                 (session, measured)
             };
-            let (ended, by_signal) = signals.cancelling(work).await;
+            let (ended, by_signal) = interruption.cancelling(work).await;
             signal = by_signal;
             match ended {
                 Ok((returned, measured)) => {
@@ -89,7 +89,7 @@ pub async fn run(
     };
     // As a part of another command, that command goes on listening.
     if signal.is_none() && args.shown {
-        signals.end_at_once();
+        interruption.end_at_once();
     }
     finish(session, args, progress, measured, signal, before)
 }

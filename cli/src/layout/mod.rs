@@ -32,9 +32,9 @@ use seekscope_run::HostFacts;
 use crate::args::{LayoutArgs, OutputArgs, SurveyArgs};
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Interrupted};
+use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals::Signals;
 use crate::{disk, ending};
 use measurement::Measurement;
 use place::Place;
@@ -52,16 +52,16 @@ pub async fn run(
         let session = disk::survey(&survey, environment, arguments.clone()).await?;
         args.disk.disk_run = Some(session.directory.path().to_path_buf());
     }
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let whereabouts = Whereabouts::find(&args.place, args.pid, progress).await?;
     if args.leaves {
-        let (printed, signal) = signals
+        let (printed, signal) = interruption
             .cancelling(move |stop| leaf_list::print(&args, &whereabouts, stop))
             .await;
         return interrupted_by(printed.context(BROKE_OFF)?, signal);
     }
-    let (worked, signal) = signals
+    let (worked, signal) = interruption
         .cancelling(move |stop| measure(&args, whereabouts, arguments, progress, stop))
         .await;
     interrupted_by(worked.context(BROKE_OFF)?, signal)

@@ -21,10 +21,10 @@ use crate::args::{OutputArgs, PrefetchArgs};
 use crate::disk::load_model;
 use crate::ending;
 use crate::exit::{CommandFailed, Interrupted, Usage};
+use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::{Progress, Step};
 use crate::session::Session;
-use crate::signals::Signals;
 use crate::trace::StartedCommand;
 use target::Target;
 
@@ -32,7 +32,7 @@ const BROKE_OFF: &str = "the work broke off unexpectedly; please report this";
 
 /// Runs the command.
 pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let model = model(&args)?;
     let target = Target::find(&args, progress).await?;
@@ -46,7 +46,7 @@ pub async fn run(args: PrefetchArgs, arguments: Vec<String>) -> Result<()> {
     session.document.limitations.clone_from(&target.limitations);
     session.save()?;
     let output = args.output;
-    let (worked, signal) = signals
+    let (worked, signal) = interruption
         .cancelling(move |stop| {
             let mut work = Work {
                 args,

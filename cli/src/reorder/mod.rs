@@ -32,7 +32,6 @@ use crate::exit::{Elsewhere, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals::Signals;
 use crate::stored_arguments::hide_values;
 use crate::{disk, ending};
 use place::Place;
@@ -60,7 +59,7 @@ pub async fn run(
         let session = disk::survey(&survey, environment, arguments.clone()).await?;
         args.disk.disk_run = Some(session.directory.path().to_path_buf());
     }
-    let interruption = Interruption::listen(Signals::catch());
+    let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let server = {
         let _step = progress.step("connecting");

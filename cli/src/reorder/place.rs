@@ -1,8 +1,7 @@
 //! Where the collection's files are, and how they lie: now, and again after the rewriting.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use seekscope_run::{HostFacts, Limitation, RunDocument};
@@ -83,19 +82,10 @@ impl Place {
         document.device.clone_from(&disk.device);
         let memory_bytes = document.host.as_ref().map_or(0, |host| host.memory_bytes);
         let (names, namespace) = (self.names.clone(), namespace.clone());
-        let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
-        let mut walking = tokio::task::spawn_blocking(move || {
-            CollectionLayout::measure(&path, &names, &namespace, disk, memory_bytes, &asked)
-        });
-        let walked = tokio::select! {
-            biased;
-            () = interruption.first() => {
-                stop.store(true, Ordering::Relaxed);
-                walking.await
-            }
-            walked = &mut walking => walked,
+        let walk = move |stop: &AtomicBool| {
+            CollectionLayout::measure(&path, &names, &namespace, disk, memory_bytes, stop)
         };
+        let (walked, _) = interruption.cancelling(walk).await;
         interruption.check()?;
         match walked.context("the walk over the files broke off")? {
             Ok(layout) => {

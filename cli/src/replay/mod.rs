@@ -19,10 +19,10 @@ use crate::args::{LoopName, OutputArgs, ReplayArgs, Speed};
 use crate::disk::{LIMITS_BESIDE_DATABASE, held_back};
 use crate::ending;
 use crate::exit::{BrokenOff, Interrupted, Usage};
+use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::signals::Signals;
 use prediction::Predictor;
 use records::Records;
 use selection::Selection;
@@ -43,7 +43,7 @@ pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
     target.check_direct(caching(args), &plan)?;
     let progress = Progress::new(args.output.quiet);
     progress.say(target.announcement());
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     let mut session = Session::begin("replay", arguments, args.out.as_deref())?;
     session.document.seed = Some(args.seed);
     target.describe(&mut session);
@@ -64,7 +64,7 @@ pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
         let ended = replay.play(&mut session, cancel);
         (session, ended)
     };
-    let (worked, signal) = signals.cancelling(work).await;
+    let (worked, signal) = interruption.cancelling(work).await;
     let (session, ended) = match worked {
         Ok(worked) => worked,
         Err(panic) => {
@@ -76,7 +76,7 @@ pub async fn run(args: &ReplayArgs, arguments: Vec<String>) -> Result<()> {
         }
     };
     if signal.is_none() {
-        signals.end_at_once();
+        interruption.end_at_once();
     }
     finish(session, args, progress, ended, signal)
 }

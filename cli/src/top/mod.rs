@@ -17,9 +17,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::args::TopArgs;
 use crate::exit::{Elsewhere, Interrupted};
+use crate::interruption::Interruption;
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
-use crate::signals::Signals;
 use printing::Printer;
 use screen::{SharedFrame, TopView};
 use watch::Watch;
@@ -29,10 +29,10 @@ const LOOK_FOR_IT: Duration = Duration::from_secs(5);
 
 /// Runs the command.
 pub async fn run(args: &TopArgs) -> Result<()> {
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     tokio::select! {
         biased;
-        signal = signals.first() => match args.count {
+        signal = interruption.first() => match args.count {
             // That is how it is ended where no number was asked for.
             None => Ok(()),
             Some(_) => Err(Interrupted(signal).into()),

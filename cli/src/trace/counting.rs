@@ -10,8 +10,8 @@ use seekscope_trace::{EventSource, LiveSource, RawTotals};
 use super::record::{Ended, by_signal, until_over};
 use super::whose::Whose;
 use crate::args::RecordArgs;
+use crate::interruption::Interruption;
 use crate::session::Session;
-use crate::signals::Signals;
 
 /// The totals of the intervals so far.
 struct Counting {
@@ -27,7 +27,7 @@ struct Counting {
 pub async fn count(
     args: &RecordArgs,
     session: &mut Session,
-    signals: &mut Signals,
+    interruption: &Interruption,
     whose: &mut Whose,
     source: LiveSource,
 ) -> Result<(Ended, TraceFacts)> {
@@ -47,7 +47,7 @@ pub async fn count(
         loop {
             tokio::select! {
                 biased;
-                signal = signals.first() => break by_signal(args, signal),
+                signal = interruption.first() => break by_signal(args, signal),
                 ended = &mut over => break ended,
                 () = tokio::time::sleep(args.mode.interval) => counting.end_interval()?,
             }

@@ -18,14 +18,13 @@ pub use results::{analyse, close_abandoned_phase, show};
 pub use started_command::StartedCommand;
 pub use summary::summary as trace_summary;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 
 use crate::args::{TraceArgs, TraceVerb};
 use crate::exit::Interrupted;
-use crate::signals::Signals;
+use crate::interruption::Interruption;
 
 /// Runs the command.
 pub async fn run(args: TraceArgs, arguments: Vec<String>) -> Result<()> {
@@ -45,19 +44,10 @@ pub async fn run(args: TraceArgs, arguments: Vec<String>) -> Result<()> {
 /// Does work that asks now and then whether to stop. After a signal it is waited for, so that it
 /// can put away what it has begun; a second signal ends the process.
 async fn until_signal(work: impl FnOnce(&AtomicBool) -> Result<()> + Send + 'static) -> Result<()> {
-    let mut signals = Signals::catch();
-    let stop = Arc::new(AtomicBool::new(false));
-    let mut task = tokio::task::spawn_blocking({
-        let stop = Arc::clone(&stop);
-        move || work(&stop)
-    });
-    tokio::select! {
-        biased;
-        done = &mut task => done.context("the work broke off")?,
-        signal = signals.first() => {
-            stop.store(true, Ordering::Relaxed);
-            task.await.context("the work broke off")??;
-            Err(Interrupted(signal).into())
-        }
+    let (done, signal) = Interruption::listen().cancelling(work).await;
+    done.context("the work broke off")??;
+    match signal {
+        Some(signal) => Err(Interrupted(signal).into()),
+        None => Ok(()),
     }
 }

@@ -21,10 +21,10 @@ use super::{choices, counting, show};
 use crate::args::RecordArgs;
 use crate::ending;
 use crate::exit::{BrokenOff, Inconsistent, Interrupted};
+use crate::interruption::Interruption;
 use crate::live_terminal::LiveTerminal;
 use crate::progress::Progress;
 use crate::session::{Session, name_file};
-use crate::signals::Signals;
 
 /// How soon the end of the processes, or of the time, is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -45,13 +45,13 @@ pub enum Ended {
 
 /// Runs the command to its end; the run directory is complete either way.
 pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
-    let mut signals = Signals::catch();
+    let interruption = Interruption::listen();
     choices::check(args)?;
     let progress = Progress::new(args.output.quiet || args.mode.live);
     let mut session = Session::begin(WHAT, arguments, args.out.as_deref())?;
     session.document.host = Some(HostFacts::read(Path::new("/")));
     session.save()?;
-    let recorded = record(args, &mut session, &mut signals, progress).await;
+    let recorded = record(args, &mut session, &interruption, progress).await;
     let worked = recorded.and_then(|ended| match (ended, session.unaccounted()) {
         (_, Some(why)) => Err(Inconsistent(why).into()),
         (Ended::Interrupted(signal), None) => Err(Interrupted(signal).into()),
@@ -68,12 +68,12 @@ pub async fn run(args: &RecordArgs, arguments: Vec<String>) -> Result<()> {
 async fn record(
     args: &RecordArgs,
     session: &mut Session,
-    signals: &mut Signals,
+    interruption: &Interruption,
     progress: Progress,
 ) -> Result<Ended> {
     let mut whose = tokio::select! {
         biased;
-        signal = signals.first() => return Err(Interrupted(signal).into()),
+        signal = interruption.first() => return Err(Interrupted(signal).into()),
         whose = Whose::find(&args.who, session, progress) => whose?,
     };
     let mut options = TraceOptions::of(whose.followed.clone());
@@ -87,9 +87,9 @@ async fn record(
     let mut phase = phase_of(&whose);
     session.open_phase(&phase)?;
     let (ended, facts) = if args.mode.aggregate {
-        counting::count(args, session, signals, &mut whose, source).await?
+        counting::count(args, session, interruption, &mut whose, source).await?
     } else {
-        follow(args, session, signals, &mut whose, source, progress).await?
+        follow(args, session, interruption, &mut whose, source, progress).await?
     };
     phase.ended_ns = monotonic_ns();
     let after = whose
@@ -166,7 +166,7 @@ fn note_uncovered(session: &mut Session, args: &RecordArgs, source: &LiveSource)
 async fn follow(
     args: &RecordArgs,
     session: &mut Session,
-    signals: &mut Signals,
+    interruption: &Interruption,
     whose: &mut Whose,
     source: LiveSource,
     progress: Progress,
@@ -192,7 +192,15 @@ async fn follow(
         command.go_on()?;
     }
     let step = progress.step("recording");
-    let waited = wait(args, session, signals, whose, &recording, flight.as_deref()).await;
+    let waited = wait(
+        args,
+        session,
+        interruption,
+        whose,
+        &recording,
+        flight.as_deref(),
+    )
+    .await;
     drop(step);
     drop(view);
     if let Some(flight) = &flight {
@@ -209,7 +217,7 @@ async fn follow(
 async fn wait(
     args: &RecordArgs,
     session: &Session,
-    signals: &mut Signals,
+    interruption: &Interruption,
     whose: &mut Whose,
     recording: &Recording,
     flight: Option<&FlightState>,
@@ -231,7 +239,7 @@ async fn wait(
     };
     tokio::select! {
         biased;
-        signal = signals.first() => Ok(by_signal(args, signal)),
+        signal = interruption.first() => Ok(by_signal(args, signal)),
         ended = until_over(args, session, whose, || recording.has_failed()) => Ok(ended),
         () = asked => Ok(Ended::AsAsked),
     }

@@ -16,7 +16,6 @@ use crate::environment::Environment;
 use crate::interruption::Interruption;
 use crate::output;
 use crate::progress::Progress;
-use crate::signals::Signals;
 
 /// Runs it.
 pub async fn run(args: &TuneInitArgs, environment: &Environment) -> Result<()> {
@@ -36,7 +35,7 @@ pub async fn run(args: &TuneInitArgs, environment: &Environment) -> Result<()> {
 }
 
 async fn text(args: &TuneInitArgs, environment: &Environment) -> Result<String> {
-    let interruption = Interruption::listen(Signals::catch());
+    let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let (target, kind) = match args.target.as_str() {
         LOCAL => (None, Some(knobs::local_kind(&args.local, environment)?)),

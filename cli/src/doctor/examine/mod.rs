@@ -32,7 +32,6 @@ use crate::exit::{BrokenOff, Inconsistent, Usage};
 use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::{self, Session};
-use crate::signals::Signals;
 pub use builds::Builds;
 use gathering::Gathering;
 use subject::Subject;
@@ -94,8 +93,7 @@ pub async fn examine(
     arguments: Vec<String>,
     progress: Progress,
 ) -> Result<(Session, Result<()>)> {
-    let signals = Signals::catch();
-    let interruption = Interruption::listen(signals);
+    let interruption = Interruption::listen();
     let mut session = Session::begin("doctor", arguments, out)?;
     session.document.host = Some(HostFacts::read(Path::new("/")));
     session.document.examination = Some(ExaminationRecord::default());
