@@ -9,6 +9,7 @@
 mod finder;
 mod slots;
 
+use schemars::JsonSchema;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,7 @@ pub struct FileUse {
 }
 
 /// A stretch of time in which a checkpoint was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Checkpoint {
     pub started_ns: u64,

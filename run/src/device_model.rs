@@ -1,12 +1,13 @@
 //! A few measured numbers that predict what a list of I/Os costs on a disk. Made and used by the
 //! `disk` crate; stored in `run.json` for every later command.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LatencySummary;
 
 /// Direct random reads of one size, one at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizePoint {
     pub bytes: u64,
     /// Elapsed time per read, ns.
@@ -15,7 +16,7 @@ pub struct SizePoint {
 }
 
 /// Direct random reads of one size at one depth.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthPoint {
     pub block_bytes: u64,
     pub depth: u32,
@@ -25,7 +26,7 @@ pub struct DepthPoint {
 }
 
 /// A small write with its fdatasync, by writers at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncPoint {
     pub block_bytes: u64,
     pub writers: u32,
@@ -34,7 +35,7 @@ pub struct SyncPoint {
 }
 
 /// A limit with a burst balance, as clouds and cgroups have.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenBucket {
     /// Tokens per second: requests or bytes.
     pub per_s: f64,
@@ -42,8 +43,8 @@ pub struct TokenBucket {
     pub burst: f64,
 }
 
-/// See the module. Rates are per second, sizes bytes, times ns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// What a disk does for a request of any size, depth and order. Rates are per second, sizes bytes, times ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceModel {
     /// What it was made from, e.g. "ext4 on vda" or "… emulated hdd".

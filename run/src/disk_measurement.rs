@@ -1,11 +1,12 @@
 //! What `seekscope disk` measured: one record per step, and what the steps say together.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, Disk, LatencySummary, Surroundings};
 
 /// Order and direction of a job's accesses, by fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessKind {
     Read,
@@ -51,7 +52,7 @@ impl AccessKind {
 }
 
 /// How accesses reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
     /// io_uring, one ring per thread.
@@ -78,7 +79,7 @@ impl EngineKind {
 }
 
 /// What the kernel was told about the order of buffered and mapped accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadAdvice {
     /// Nothing: the device's read-ahead setting rules.
@@ -90,7 +91,7 @@ pub enum ReadAdvice {
 }
 
 /// What one group of equal threads did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobFacts {
     pub access: AccessKind,
     /// Share of reads, 0..=1; matters for mixed accesses only.
@@ -156,7 +157,7 @@ impl JobFacts {
 }
 
 /// What a job's operations of one kind came to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OperationOutcome {
     /// Completed within the measured time.
@@ -171,7 +172,7 @@ pub struct OperationOutcome {
 }
 
 /// What a job came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobOutcome {
     pub job: JobFacts,
     /// Measured time, ns.
@@ -223,7 +224,7 @@ impl JobOutcome {
 }
 
 /// Which question a step answers. Stored: names never change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepGroup {
     /// The job that the user described.
@@ -255,7 +256,7 @@ pub enum StepGroup {
 }
 
 /// One measured step: one job, or several at the same time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DiskStep {
     pub group: StepGroup,
     /// Unique in the run; the tag in `latency.hlog` and the step in `intervals.parquet`.
@@ -283,7 +284,7 @@ impl DiskStep {
 }
 
 /// Whether direct I/O is what it says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DirectFacts {
     /// Direct reads were made and left nothing in the page cache.
@@ -295,7 +296,7 @@ pub struct DirectFacts {
 }
 
 /// The disk part of `run.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DiskMeasurement {
     /// "quick", "full", "sustained" or "job".

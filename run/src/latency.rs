@@ -1,6 +1,7 @@
 //! Latency distributions: what is kept of a histogram in `run.json`.
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The longest latency told apart from longer ones: an hour.
@@ -16,7 +17,7 @@ pub fn latency_histogram() -> Histogram<u64> {
 }
 
 /// Quantiles of a set of latencies, ns; all zero when empty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LatencySummary {
     pub count: u64,

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use seekscope_pattern::{FileTrace, FileUse, PatternKind, ThreadRole};
 use seekscope_run::{CollectionFacts, DeviceModel, FileRole};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use crate::evidence::ability;
 const USERS_MAX: usize = 50;
 
 /// One file as one kind of thread uses it in one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUser {
     /// Empty where only the server's counters are known.
     pub path: String,

@@ -14,6 +14,7 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::FileRole;
 use seekscope_run::units::format_bytes;
@@ -42,7 +43,7 @@ pub(crate) const CACHE_BYTES_MAX: &str = "wiredTiger.cache.maximum bytes configu
 
 /// The dirty limit that keeps the longest checkpoint below a time: of what can be set, the one nearest to
 /// what is wished for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DirtyLimit {
     /// What it keeps checkpoints below, s.

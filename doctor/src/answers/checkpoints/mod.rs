@@ -10,6 +10,7 @@ mod joined;
 
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
 use seekscope_pattern::Checkpoint;
 use seekscope_stats::{Quantiles, median};
 use serde::{Deserialize, Serialize};
@@ -25,16 +26,19 @@ pub(crate) use dirty_limit::{CACHE_BYTES_MAX, DIRTY_BYTES};
 const OF_TRACE: &str = "trace";
 const OF_COUNTERS: &str = "serverStatus";
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What checkpoints cost, and what would bound them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CheckpointAnswer {
     /// In the order of time.
     pub checkpoints: Vec<Checkpoint>,
     /// Where number and lengths are from: "serverStatus", or "trace" where the server does not tell. What
     /// was written and synced is from the trace either way.
+    #[schemars(extend("enum" = ["serverStatus", "trace"]))]
     pub source: String,
+    #[schemars(range(min = 0))]
     pub median_s: f64,
+    #[schemars(range(min = 0))]
     pub longest_s: f64,
     /// The last had not ended when the observation did: it took longer than is known.
     pub last_is_under_way: bool,

@@ -5,6 +5,7 @@
 
 mod ceiling;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -14,7 +15,7 @@ pub(crate) use ceiling::{Ceiling, reached as ceiling_reached};
 const SOURCE: &str = "diskstats";
 
 /// Of the disk under the data, all processes together, over the observation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DeviceLoad {
     pub reads_per_s: f64,
