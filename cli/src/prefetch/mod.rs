@@ -13,14 +13,13 @@ use anyhow::{Context, Result};
 use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
 use seekscope_run::units::format_bytes;
-use seekscope_run::{DeviceModel, HostFacts, RunDocument};
-use serde_json::json;
+use seekscope_run::{DeviceModel, HostFacts};
 
 use crate::args::{OutputArgs, PrefetchArgs};
 use crate::disk::load_model;
 use crate::ending;
 use crate::exit::{CommandFailed, Interrupted, Usage};
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::{Progress, Step};
 use crate::session::Session;
 use crate::signals::Signals;
@@ -192,7 +191,7 @@ fn finish(
     done: Result<Option<ExitStatus>>,
     signal: Option<&'static str>,
 ) -> Result<()> {
-    session.document.summary = summary(&session.document);
+    session.document.summary = serde_json::to_value(&session.document.prefetch)?;
     let is_done = done.is_ok();
     let worked = done.and_then(|status| match (signal, status) {
         (Some(signal), _) => Err(Interrupted(signal).into()),
@@ -205,18 +204,12 @@ fn finish(
     })
 }
 
-/// The figures, as they stand in the record.
-fn summary(document: &RunDocument) -> serde_json::Value {
-    json!(document.prefetch)
-}
-
 /// Prints a finished run.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let document = &session.document;
     let run_dir = session.directory.path().display().to_string();
     if args.json {
-        let shown = output::run_document("seekscope/prefetch/1", document, &run_dir);
-        return output::print_json(&shown);
+        return output::print_json(&RunOutput::of("prefetch", document, &run_dir));
     }
     if let Some(record) = &document.prefetch {
         let text = text::results(record, &document.limitations);

@@ -3,7 +3,7 @@
 mod prediction;
 mod records;
 mod selection;
-mod summary;
+pub mod summary;
 mod table;
 mod target;
 
@@ -18,7 +18,7 @@ use crate::args::{LoopName, OutputArgs, ReplayArgs, Speed};
 use crate::disk::{LIMITS_BESIDE_DATABASE, held_back};
 use crate::ending;
 use crate::exit::{BrokenOff, Interrupted, Usage};
-use crate::output;
+use crate::output::{self, DiskRunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::signals::Signals;
@@ -194,7 +194,7 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     let summary = ReplaySummary::of(document)?;
     let run_dir = session.directory.path().display().to_string();
     if args.json {
-        output::print_json(&summary::document(document, &run_dir))?;
+        output::print_json(&DiskRunOutput::of("replay", document, &run_dir, &summary))?;
     } else {
         output::print(&table::text(&summary))?;
     }

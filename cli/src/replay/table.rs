@@ -103,9 +103,12 @@ fn operation(lines: &mut Vec<String>, name: &str, comparison: &OperationComparis
     let (recorded, replayed) = (&comparison.recorded, &comparison.replayed);
     lines.push(row(
         &format!("{name}, recorded"),
-        &side(recorded, &recorded.latency),
+        &side(recorded, recorded.latency.as_ref()),
     ));
-    lines.push(row("  replayed", &side(replayed, &replayed.latency)));
+    lines.push(row(
+        "  replayed",
+        &side(replayed, replayed.latency.as_ref()),
+    ));
     lines.push(row(
         "  replayed / recorded",
         &comparison
@@ -114,28 +117,27 @@ fn operation(lines: &mut Vec<String>, name: &str, comparison: &OperationComparis
             .map_or_else(|| [const { String::new() }; 9], ratios),
     ));
     if let Some(response) = &replayed.response {
-        lines.push(row("  from the intended start", &side(replayed, response)));
+        lines.push(row(
+            "  from the intended start",
+            &side(replayed, Some(response)),
+        ));
     }
 }
 
-fn side(side: &Side, latency: &LatencySummary) -> [String; 9] {
-    let ns = |ns: u64| {
-        if latency.count == 0 {
-            "-".into()
-        } else {
-            format_ns(ns)
-        }
+fn side(side: &Side, latency: Option<&LatencySummary>) -> [String; 9] {
+    let ns = |of: fn(&LatencySummary) -> u64| {
+        latency.map_or_else(|| "-".into(), |latency| format_ns(of(latency)))
     };
     [
         format_count(side.count),
         format_count(side.errors),
         format_bytes(side.bytes),
-        ns(mean_ns(latency)),
-        ns(latency.p50_ns),
-        ns(latency.p90_ns),
-        ns(latency.p99_ns),
-        ns(latency.p999_ns),
-        ns(latency.max_ns),
+        ns(mean_ns),
+        ns(|l| l.p50_ns),
+        ns(|l| l.p90_ns),
+        ns(|l| l.p99_ns),
+        ns(|l| l.p999_ns),
+        ns(|l| l.max_ns),
     ]
 }
 

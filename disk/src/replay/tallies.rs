@@ -78,16 +78,19 @@ impl Figures {
     }
 
     fn comparison(&self) -> OperationComparison {
+        let latency = |histogram: &Histogram<u64>| {
+            (!histogram.is_empty()).then(|| LatencySummary::of(histogram))
+        };
         let side = |histogram: &Histogram<u64>| Side {
             count: histogram.len(),
             errors: 0,
             bytes: self.bytes,
-            latency: LatencySummary::of(histogram),
+            latency: latency(histogram),
             response: None,
         };
         let replayed = Side {
             errors: self.errors,
-            response: self.response.as_ref().map(LatencySummary::of),
+            response: self.response.as_ref().and_then(latency),
             ..side(&self.service)
         };
         OperationComparison::new(side(&self.recorded), replayed)
