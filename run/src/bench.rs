@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencySummary, Limitation};
+use crate::{LatencySummary, Limitation, latency_of_any};
 
 /// How operations are started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
@@ -40,7 +40,7 @@ pub enum ClientKind {
 }
 
 /// What a benchmark did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct BenchMeasurement {
     /// e.g. "ycsb-a", "sysbench-mongodb", "index-build", "schema", or a workload file's name.
@@ -75,7 +75,7 @@ impl BenchMeasurement {
 }
 
 /// A stretch of work of one kind.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct BenchStep {
     /// Unique in the run; the `step` of its intervals and histograms.
@@ -148,7 +148,7 @@ pub struct Steady {
 }
 
 /// One kind of operation over a step, warm-up left out.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct OperationResult {
     pub name: String,
@@ -311,7 +311,9 @@ pub struct LoadPoint {
     pub step: String,
     pub offered_per_s: f64,
     pub achieved_per_s: f64,
-    pub response: LatencySummary,
+    /// `None` where nothing was answered.
+    #[serde(deserialize_with = "latency_of_any")]
+    pub response: Option<LatencySummary>,
     pub server_cpu_ns_per_operation: Option<f64>,
     /// Why it failed the objective; empty if it met it, or if that cannot be told.
     pub missed: Vec<String>,

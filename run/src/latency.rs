@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest latency told apart from longer ones: an hour.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
@@ -14,6 +14,15 @@ pub fn latency_histogram() -> Histogram<u64> {
         Ok(histogram) => histogram,
         Err(_) => unreachable!("constant bounds that the library accepts"),
     }
+}
+
+/// Reads the latencies of what may not have happened: `None` where there were none, for which earlier versions wrote
+/// zeros.
+pub fn latency_of_any<'de, D: Deserializer<'de>>(
+    source: D,
+) -> Result<Option<LatencySummary>, D::Error> {
+    let latency = Option::<LatencySummary>::deserialize(source)?;
+    Ok(latency.filter(|latency| latency.count > 0))
 }
 
 /// Quantiles of a set of latencies, ns; all zero when empty.
@@ -31,6 +40,11 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
+    /// `None` of an empty histogram.
+    pub fn of_any(histogram: &Histogram<u64>) -> Option<Self> {
+        (!histogram.is_empty()).then(|| Self::of(histogram))
+    }
+
     /// Reads the quantiles off a histogram of ns.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         if histogram.is_empty() {

@@ -123,6 +123,7 @@ struct StepSummary<'a> {
     lag_us: LatencyUs,
     client_cpu_us_per_op: Option<f64>,
     server_cpu_us_per_op: Option<f64>,
+    /// From the checkpoint before the step to the end of the one after it; null where there was none.
     server_read_bytes_per_op: Option<f64>,
     /// From the checkpoint before the step to the end of the one after it; null where there was none.
     server_write_bytes_per_op: Option<f64>,

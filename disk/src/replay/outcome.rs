@@ -2,8 +2,8 @@
 //! what they took here.
 
 use schemars::JsonSchema;
-use seekscope_run::LatencySummary;
-use serde::{Deserialize, Deserializer, Serialize};
+use seekscope_run::{LatencySummary, latency_of_any};
+use serde::{Deserialize, Serialize};
 
 /// One side's figures of one kind of operation.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -15,17 +15,14 @@ pub struct Side {
     pub errors: u64,
     pub bytes: u64,
     /// From the call to its end; `None` where there were none.
-    #[serde(deserialize_with = "of_any")]
+    #[serde(deserialize_with = "latency_of_any")]
     pub latency: Option<LatencySummary>,
     /// From the intended start (open loops with a speed).
-    #[serde(deserialize_with = "of_any", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "latency_of_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub response: Option<LatencySummary>,
-}
-
-/// Earlier versions wrote zeros where there were no latencies.
-fn of_any<'de, D: Deserializer<'de>>(source: D) -> Result<Option<LatencySummary>, D::Error> {
-    let latency = Option::<LatencySummary>::deserialize(source)?;
-    Ok(latency.filter(|latency| latency.count > 0))
 }
 
 /// Latencies here as multiples of the recorded ones; both count from the call.

@@ -78,19 +78,16 @@ impl Figures {
     }
 
     fn comparison(&self) -> OperationComparison {
-        let latency = |histogram: &Histogram<u64>| {
-            (!histogram.is_empty()).then(|| LatencySummary::of(histogram))
-        };
         let side = |histogram: &Histogram<u64>| Side {
             count: histogram.len(),
             errors: 0,
             bytes: self.bytes,
-            latency: latency(histogram),
+            latency: LatencySummary::of_any(histogram),
             response: None,
         };
         let replayed = Side {
             errors: self.errors,
-            response: self.response.as_ref().and_then(latency),
+            response: self.response.as_ref().and_then(LatencySummary::of_any),
             ..side(&self.service)
         };
         OperationComparison::new(side(&self.recorded), replayed)
