@@ -20,7 +20,6 @@ mod testing;
 pub mod thresholds;
 pub mod wording;
 
-use schemars::JsonSchema;
 use seekscope_run::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +30,7 @@ pub use opinion::disk_opinion;
 pub use ranking::rank;
 
 /// Everything concluded from a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Ranked: what to look at first comes first.
     pub findings: Vec<Finding>,

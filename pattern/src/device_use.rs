@@ -65,13 +65,15 @@ pub struct Checkpoint {
     pub written_bytes: u64,
     pub files: u32,
     pub syncs: u32,
-    /// Of its syncs: all together, and the longest.
+    /// Of its syncs, all together.
     pub sync_ns: u64,
+    /// Of its syncs, the longest.
     pub longest_sync_ns: u64,
     /// One of its writes or syncs was cut off ([`seekscope_run::IoEvent::is_cut_off`]): it took at least as
     /// long as the times here say.
     pub is_cut_off: bool,
-    /// Longest sync of the journal meanwhile, and longest read of an application thread.
+    /// Longest sync of the journal meanwhile.
     pub longest_journal_sync_ns: u64,
+    /// Longest read of an application thread meanwhile.
     pub longest_read_ns: u64,
 }

@@ -51,8 +51,9 @@ pub struct DeviceModel {
     pub disk: String,
     /// False when the measured reads did not bypass the page cache: the model is then of the cache.
     pub direct: bool,
-    /// L0 and k of L(s) = L0 + k s: elapsed time of one read of s bytes at depth 1.
+    /// L0 of L(s) = L0 + k s: elapsed time of one read of s bytes at depth 1.
     pub l0_ns: f64,
+    /// k of the same.
     pub ns_per_byte: f64,
     /// Largest relative distance of a measured size from the line.
     pub fit_error: f64,
@@ -76,10 +77,13 @@ pub struct DeviceModel {
     /// `cached_ns_per_byte`; 0 when the device is slower than that. It is large in virtual machines
     /// that return free memory to their host: blocks of that size must be faulted in again.
     pub stream_ns_per_byte: f64,
-    /// W, the kernel's read-ahead limit, and the largest request it sends.
+    /// W, the kernel's read-ahead limit.
     pub read_ahead_bytes: u64,
+    /// The largest request that the kernel sends.
     pub request_bytes_max: u64,
     pub sync: Vec<SyncPoint>,
+    /// Requests, where they are limited.
     pub iops_bucket: Option<TokenBucket>,
+    /// Bytes, where they are limited.
     pub bytes_bucket: Option<TokenBucket>,
 }

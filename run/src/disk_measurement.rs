@@ -79,7 +79,7 @@ impl EngineKind {
 }
 
 /// What the kernel was told about the order of buffered and mapped accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ReadAdvice {
     /// Nothing: the device's read-ahead setting rules.
@@ -91,7 +91,7 @@ pub enum ReadAdvice {
 }
 
 /// What one group of equal threads did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobFacts {
     pub access: AccessKind,
     /// Share of reads, 0..=1; matters for mixed accesses only.
@@ -157,7 +157,7 @@ impl JobFacts {
 }
 
 /// What a job's operations of one kind came to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct OperationOutcome {
     /// Completed within the measured time.
@@ -172,7 +172,7 @@ pub struct OperationOutcome {
 }
 
 /// What a job came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobOutcome {
     pub job: JobFacts,
     /// Measured time, ns.
@@ -256,7 +256,7 @@ pub enum StepGroup {
 }
 
 /// One measured step: one job, or several at the same time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskStep {
     pub group: StepGroup,
     /// Unique in the run; the tag in `latency.hlog` and the step in `intervals.parquet`.
@@ -296,7 +296,7 @@ pub struct DirectFacts {
 }
 
 /// The disk part of `run.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct DiskMeasurement {
     /// "quick", "full", "sustained" or "job".

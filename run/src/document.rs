@@ -62,7 +62,7 @@ pub struct TargetFacts {
 }
 
 /// What the data lay on while a phase ran.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Disk {
     /// The disk as it is.

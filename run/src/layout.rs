@@ -48,7 +48,7 @@ pub enum NameSource {
 }
 
 /// What `layout` found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct LayoutMeasurement {
     /// The data directory, or the lone file.
@@ -70,7 +70,7 @@ pub struct LayoutMeasurement {
 }
 
 /// One file of the database.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct LayoutFile {
     /// Also of its leaves in `layout.parquet`.
@@ -157,8 +157,9 @@ pub struct ScanOrder {
     /// Share of pairs where the next leaf lies before this one: 0.5 is random.
     #[schemars(range(min = 0, max = 1))]
     pub backward_share: f64,
-    /// Stretches without any gap, and their mean length.
+    /// Stretches without any gap.
     pub runs: u64,
+    /// Their mean length.
     pub mean_run_bytes: f64,
     /// R: 1 + the pairs with g outside [0, W].
     pub seeks: u64,
@@ -168,12 +169,14 @@ pub struct ScanOrder {
     /// 1 − (R − R_best) / (N − R_best), 0 to 1: the share of avoidable seeks that are avoided.
     #[schemars(range(min = 0, max = 1))]
     pub score: f64,
-    /// Of |g| over the pairs that are seeks.
+    /// Mean of |g| over the pairs that are seeks.
     pub mean_seek_distance_bytes: f64,
+    /// Its median.
     pub median_seek_distance_bytes: u64,
-    /// Kendall's τ and Spearman's ρ of the offsets' ranks, −1 to 1: global drift. Scan cost depends
-    /// on local runs, so neither is the headline.
+    /// Kendall's τ of the offsets' ranks, −1 to 1: global drift. Scan cost depends on local runs, so it is not the
+    /// headline.
     pub kendall_tau: f64,
+    /// Spearman's ρ, likewise.
     pub spearman_rho: f64,
     /// Runs by their length: (from this many bytes, runs), by powers of two.
     pub run_lengths: Vec<(u64, u64)>,
@@ -182,7 +185,7 @@ pub struct ScanOrder {
 }
 
 /// What a cold scan in key order would take, seconds, by one reader.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct PredictedScan {
     pub now_s: f64,

@@ -23,7 +23,7 @@ pub enum ReorderTask {
 }
 
 /// What `reorder` found and did.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReorderMeasurement {
     /// `database.collection`.
@@ -65,7 +65,7 @@ pub enum ReorderVerdict {
 }
 
 /// What would be done, what it takes and what it gains.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReorderPlan {
     pub verdict: ReorderVerdict,
@@ -90,7 +90,7 @@ pub struct ReorderPlan {
 }
 
 /// Predicted for the disk that the run names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReorderScan {
     pub now_s: f64,
@@ -201,7 +201,7 @@ pub struct ReorderSpace {
 }
 
 /// What the steps are expected to take, seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 #[serde(default)]
 pub struct ReorderTime {
     pub copy_s: f64,

@@ -42,7 +42,7 @@ impl fmt::Display for KnobValue {
 pub type KnobValues = BTreeMap<String, KnobValue>;
 
 /// What a trial was run for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialPurpose {
     /// The settings found at the start, in pairs before the search: how noisy is this?
@@ -74,7 +74,7 @@ impl TrialPurpose {
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrialStatus {
     Measured,
@@ -110,7 +110,7 @@ impl TrialStatus {
 }
 
 /// One run of one setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneTrial {
     /// From 1, in the order in which they were run.
     pub number: u64,
@@ -157,7 +157,7 @@ pub struct Expected {
 }
 
 /// A knob as it was tuned.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TunedKnob {
     pub name: String,
     /// What it was at the start.
@@ -205,7 +205,7 @@ pub enum TuneVerdict {
 }
 
 /// One setting against another in fresh, interleaved runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TuneDuel {
     /// Arms: "best", "minimal", a preset's name; and "baseline" or a preset's name.
     pub candidate: String,
@@ -260,7 +260,7 @@ pub struct PairImportance {
     pub together: Share,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Importance {
     /// The most important first.
     pub knobs: Vec<KnobImportance>,
@@ -268,7 +268,7 @@ pub struct Importance {
 }
 
 /// One knob moved, all others as recommended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Slice {
     pub knob: String,
     /// In the order of the range, special values first.
@@ -277,7 +277,7 @@ pub struct Slice {
     pub measured: Vec<Measured>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SlicePoint {
     pub at: KnobValue,
     pub expected: f64,
@@ -288,7 +288,7 @@ pub struct SlicePoint {
     pub works: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     pub at: KnobValue,
     /// `None` of a setting that failed.
@@ -296,7 +296,7 @@ pub struct Measured {
 }
 
 /// Two knobs moved, all others as recommended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeatMap {
     pub knobs: [String; 2],
     pub at: [Vec<KnobValue>; 2],
@@ -359,7 +359,7 @@ pub struct TuneLedger {
 }
 
 /// One session.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuneRecord {
     /// What is run, e.g. "ycsb:a" or a command.

@@ -28,8 +28,9 @@ pub struct DeviceUser {
     /// False: it reads.
     pub writes: bool,
     pub calls_per_s: f64,
-    /// Asked by calls, and of the disk (read-ahead included), bytes per second.
+    /// Asked by calls.
     pub bytes_per_s: f64,
+    /// Asked of the disk, read-ahead included.
     pub device_bytes_per_s: f64,
     /// Time that threads waited in these calls, s per s of observation: 1 is one thread all the time.
     pub waiting_s_per_s: f64,

@@ -48,8 +48,9 @@ pub(crate) const CACHE_BYTES_MAX: &str = "wiredTiger.cache.maximum bytes configu
 pub struct DirtyLimit {
     /// What it keeps checkpoints below, s.
     pub checkpoint_s: f64,
-    /// Of dirty data in the cache, bytes, and as percent of the cache.
+    /// Of dirty data in the cache.
     pub bytes: u64,
+    /// The same as percent of the cache.
     pub percent_of_cache: f64,
     /// e.g. "eviction_dirty_target=3,eviction_dirty_trigger=6".
     pub setting: String,

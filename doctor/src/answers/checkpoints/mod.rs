@@ -44,11 +44,13 @@ pub struct CheckpointAnswer {
     pub last_is_under_way: bool,
     /// What to say where trace and counters differ, with both figures.
     pub disagreement: Option<String>,
-    /// Journal syncs while a checkpoint ran and otherwise, 99th percentile, ns.
+    /// Journal syncs while a checkpoint ran, 99th percentile.
     pub journal_during_p99_ns: Option<u64>,
+    /// Journal syncs otherwise.
     pub journal_otherwise_p99_ns: Option<u64>,
-    /// Reads of application threads, likewise.
+    /// Reads of application threads while a checkpoint ran.
     pub reads_during_p99_ns: Option<u64>,
+    /// Reads of application threads otherwise.
     pub reads_otherwise_p99_ns: Option<u64>,
     /// Operations per second while checkpoints ran over otherwise (1: no difference).
     pub throughput_ratio: Option<f64>,
