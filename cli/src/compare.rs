@@ -9,10 +9,62 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use seekscope_run::{RunDirectory, RunDocument};
+use schemars::JsonSchema;
+use seekscope_run::{Finding, Outcome, RunDirectory, RunDocument};
+use serde::Serialize;
 
 use crate::args::CompareArgs;
 use crate::exit::Usage;
+use crate::output;
+
+type Run = (RunDirectory, RunDocument);
+
+/// What `--json` prints of runs side by side: two of layout, two of doctor, or two to eight of bench. Names stay
+/// stable; fields may be added. null means unknown, which is not zero.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CompareOutput<'a> {
+    /// Name and version of this form.
+    schema: String,
+    command: &'static str,
+    outcome: Outcome,
+    /// Of the last run.
+    run_dir: String,
+    summary: CompareSummary<'a>,
+    /// Of the second run; of benchmarks none.
+    findings: &'a [Finding],
+}
+
+/// What differs, by the command that made the runs.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum CompareSummary<'a> {
+    Layout(layout::LayoutsCompared<'a>),
+    Bench(bench::BenchesCompared<'a>),
+    Doctor(doctor::ExaminationsCompared<'a>),
+}
+
+impl<'a> CompareOutput<'a> {
+    /// `last`: the run whose directory stands for all.
+    fn new(
+        outcome: Outcome,
+        last: &Run,
+        summary: CompareSummary<'a>,
+        findings: &'a [Finding],
+    ) -> Self {
+        Self {
+            schema: output::versioned("compare"),
+            command: "compare",
+            outcome,
+            run_dir: path_of(last),
+            summary,
+            findings,
+        }
+    }
+}
+
+fn path_of((directory, _): &Run) -> String {
+    directory.path().display().to_string()
+}
 
 /// Runs the command.
 pub fn run(args: &CompareArgs) -> Result<()> {
@@ -26,7 +78,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     if paths.iter().copied().any(|path| is_repeated(&path)) {
         return Err(Usage("the same run is named twice; name different ones".into()).into());
     }
-    let runs: Vec<(RunDirectory, RunDocument)> = (paths.iter())
+    let runs: Vec<Run> = (paths.iter())
         .map(|path| RunDirectory::open(path))
         .collect::<Result<_, _>>()?;
     match &runs[..] {

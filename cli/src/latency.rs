@@ -1,12 +1,13 @@
 //! Latencies as the documents of `--json` have them.
 
+use schemars::JsonSchema;
 use seekscope_run::LatencySummary;
 use seekscope_stats::Quantiles;
 use serde::Serialize;
 
 /// µs; null where too few operations were timed to speak of the figure: a percentile wants one operation
 /// beyond it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LatencyUs {
     mean: Option<f64>,
     p50: Option<f64>,

@@ -33,6 +33,8 @@ mod progress;
 mod reorder;
 mod replay;
 mod report_command;
+#[cfg(test)]
+mod schemas;
 mod session;
 mod standing;
 mod stored_arguments;

@@ -3,28 +3,98 @@
 use std::io::Write;
 
 use anyhow::{Context, Result};
-use seekscope_run::RunDocument;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use seekscope_run::{
+    DeviceFacts, Finding, HostFacts, Limitation, Outcome, RunDocument, TargetFacts,
+};
+use serde::Serialize;
+use serde_json::Value;
 
-/// Prints one JSON document.
-pub fn print_json(value: &Value) -> Result<()> {
-    print(&format!("{value:#}\n"))
+/// What `--json` prints of a run that a command or `report` shows. Names stay stable; fields may be added. null
+/// means unknown, which is not zero. Sizes are bytes, times carry their unit in the name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RunOutput<'a, Summary> {
+    /// Name and version of this form.
+    pub schema: String,
+    pub command: &'a str,
+    pub outcome: Outcome,
+    /// Why the outcome is not ok, for people; of a benchmark also which objective was missed.
+    pub outcome_reason: Option<&'a str>,
+    pub run_dir: &'a str,
+    /// The server; null where there was none to connect to.
+    pub target: Option<&'a TargetFacts>,
+    /// What could not be measured or must be kept in mind, why, and what mends it.
+    pub limitations: &'a [Limitation],
+    /// The command's own figures.
+    pub summary: Summary,
+    pub findings: &'a [Finding],
 }
 
-/// The document that `--json` prints of a traced run; `schema` names its description in
-/// `docs/schema`.
-pub fn run_document(schema: &str, run: &RunDocument, run_dir: &str) -> Value {
-    json!({
-        "schema": schema,
-        "command": run.command,
-        "outcome": run.outcome,
-        "outcome_reason": run.outcome_reason,
-        "run_dir": run_dir,
-        "target": run.target,
-        "limitations": run.limitations,
-        "summary": run.summary,
-        "findings": run.findings,
-    })
+impl<'a> RunOutput<'a, &'a Value> {
+    /// The summary is the one that was saved with the run. `schema` names a file of `docs/schema`.
+    pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str) -> Self {
+        Self {
+            schema: versioned(schema),
+            command: &run.command,
+            outcome: run.outcome,
+            outcome_reason: run.outcome_reason.as_deref(),
+            run_dir,
+            target: run.target.as_ref(),
+            limitations: &run.limitations,
+            summary: &run.summary,
+            findings: &run.findings,
+        }
+    }
+}
+
+/// What `--json` prints of a run that measured a disk, not a server. Names stay stable; fields may be added. null
+/// means unknown or too few operations to say, which is not zero. Sizes are bytes, times carry their unit in the
+/// name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DiskRunOutput<'a, Summary> {
+    /// Name and version of this form.
+    pub schema: String,
+    pub command: &'a str,
+    pub outcome: Outcome,
+    /// Why the outcome is not ok, for people.
+    pub outcome_reason: Option<&'a str>,
+    pub run_dir: &'a str,
+    pub host: Option<&'a HostFacts>,
+    /// Under the file that was measured or played on.
+    pub device: Option<&'a DeviceFacts>,
+    /// What could not be measured, why, and what grants it.
+    pub limitations: &'a [Limitation],
+    /// The command's own figures.
+    pub summary: Summary,
+    pub findings: &'a [Finding],
+}
+
+impl<'a, Summary> DiskRunOutput<'a, Summary> {
+    /// `schema` names a file of `docs/schema`.
+    pub fn of(schema: &str, run: &'a RunDocument, run_dir: &'a str, summary: Summary) -> Self {
+        Self {
+            schema: versioned(schema),
+            command: &run.command,
+            outcome: run.outcome,
+            outcome_reason: run.outcome_reason.as_deref(),
+            run_dir,
+            host: run.host.as_ref(),
+            device: run.device.as_ref(),
+            limitations: &run.limitations,
+            summary,
+            findings: &run.findings,
+        }
+    }
+}
+
+/// The first field of every document: `seekscope/layout/1`.
+pub fn versioned(schema: &str) -> String {
+    format!("seekscope/{schema}/1")
+}
+
+/// Prints one JSON document.
+pub fn print_json(document: &impl Serialize) -> Result<()> {
+    print(&format!("{}\n", serde_json::to_string_pretty(document)?))
 }
 
 /// Prints text.

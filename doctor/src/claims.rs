@@ -5,6 +5,7 @@
 //! it claims, the next one its share of what is left, and so on. All claims together never exceed what was
 //! waited.
 
+use schemars::JsonSchema;
 use seekscope_run::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -14,18 +15,23 @@ use crate::evidence::waiting::{CACHE_ROOM_US, EVICTING_US};
 use crate::ranking::{NOTICEABLE_S_PER_HOUR, is_seen};
 
 /// Waiting that was seen, s per hour, each second under one kind only.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Waited {
     /// Reads that the disk had to serve.
+    #[schemars(range(min = 0))]
     pub reads: f64,
     /// Reads that the page cache served, checksums and decompression.
+    #[schemars(range(min = 0))]
     pub reads_from_memory: f64,
     /// Syncs of the journal, as far as operations can have waited for them.
+    #[schemars(range(min = 0))]
     pub syncs: f64,
     /// Room in the cache, made by application threads or waited for by them.
+    #[schemars(range(min = 0))]
     pub cache_room: f64,
     /// Operations beyond all that: locks, tickets, the CPU.
+    #[schemars(range(min = 0))]
     pub operations: f64,
 }
 

@@ -1,5 +1,6 @@
 //! How consecutive accesses of one file relate.
 
+use schemars::JsonSchema;
 use seekscope_run::IoEvent;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ pub const SEQUENTIAL_WINDOW_BYTES: u64 = 128 * 1024;
 
 /// The one word for a pattern. Chosen by the shares in [`crate::Evidence`]: from 65 % on a pattern
 /// dominates, up to 35 % it is noise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PatternKind {
     /// One stream forwards, or several interleaved ones.
@@ -46,7 +47,7 @@ impl PatternKind {
 }
 
 /// Where the steps mostly lead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// At most 10 % of the steps go back.

@@ -9,6 +9,7 @@
 mod finder;
 mod slots;
 
+use schemars::JsonSchema;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +56,7 @@ pub struct FileUse {
 }
 
 /// A stretch of time in which a checkpoint was written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Checkpoint {
     pub started_ns: u64,
@@ -64,13 +65,15 @@ pub struct Checkpoint {
     pub written_bytes: u64,
     pub files: u32,
     pub syncs: u32,
-    /// Of its syncs: all together, and the longest.
+    /// Of its syncs, all together.
     pub sync_ns: u64,
+    /// Of its syncs, the longest.
     pub longest_sync_ns: u64,
     /// One of its writes or syncs was cut off ([`seekscope_run::IoEvent::is_cut_off`]): it took at least as
     /// long as the times here say.
     pub is_cut_off: bool,
-    /// Longest sync of the journal meanwhile, and longest read of an application thread.
+    /// Longest sync of the journal meanwhile.
     pub longest_journal_sync_ns: u64,
+    /// Longest read of an application thread meanwhile.
     pub longest_read_ns: u64,
 }

@@ -1,5 +1,6 @@
 //! Calls of one direction, and where the bytes of reads came from.
 
+use schemars::JsonSchema;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,9 @@ pub struct Transfers {
 }
 
 /// Reads by where their bytes came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCounts {
+    /// Were in the page cache.
     pub hits: u64,
     /// Read from the device, and waited for.
     pub misses: u64,

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{LatencySummary, Limitation};
+use crate::{LatencySummary, Limitation, latency_of_any};
 
 /// How operations are started.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Arrivals {
     /// Each virtual user starts its next operation when its last one has ended: the server sets the pace,
@@ -26,7 +27,7 @@ pub enum Arrivals {
 }
 
 /// What operations are sent with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientKind {
     /// Our own, on MongoDB's wire protocol.
@@ -139,7 +140,7 @@ pub struct BenchStep {
 }
 
 /// Was a stretch of seconds steady?
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Steady {
     pub steady: bool,
     /// For people, e.g. "throughput fell 3.1 % per minute (MSER-5, block bootstrap)".
@@ -167,13 +168,13 @@ pub struct OperationResult {
 }
 
 /// What the data take, from the server's own statistics.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct StorageFacts {
     pub documents: u64,
     /// BSON bytes of all documents.
     pub data_bytes: u64,
-    /// Bytes of the data files.
+    /// Bytes of the collections' files, by the server's statistics.
     pub storage_bytes: u64,
     pub index_bytes: u64,
     /// What the tables in the directory of a server of our own take on its disk, once it has ended and
@@ -183,16 +184,18 @@ pub struct StorageFacts {
 }
 
 /// Were acknowledged writes there afterwards?
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Verification {
-    /// Documents that should be there, and that the server counted; `None` where it is not known how many
-    /// there should be: other clients write too, for example.
+    /// Documents that should be there; `None` where that is not known: other clients write too, for example.
     pub expected: Option<u64>,
+    /// Documents that the server counted.
     pub counted: Option<u64>,
-    /// Documents read back, and those of them that were missing or different.
+    /// Documents read back.
     pub sampled: u64,
+    /// Those of them that were not there.
     pub missing: u64,
+    /// Those of them that were not as they had been written.
     pub different: u64,
     /// Writes without an answer (connection lost, timed out): they may or may not be there.
     pub in_doubt: u64,
@@ -260,7 +263,7 @@ impl Verification {
 }
 
 /// The search for the greatest load that meets an objective.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Saturation {
     /// e.g. "p99=20ms", on response time.
@@ -268,46 +271,49 @@ pub struct Saturation {
     pub points: Vec<LoadPoint>,
     /// Operations per second; `None` if none met the objective.
     pub maximum_per_s: Option<f64>,
-    /// The lowest rate above it that missed the objective, more often than not where it was tried again.
+    /// The lowest rate above the maximum that missed the objective, more often than not where it was tried again.
     pub missed_from_per_s: Option<f64>,
-    /// The lowest rate above it of which it cannot be told, for the client did not keep up.
+    /// The lowest rate above the maximum of which it cannot be told, for the client did not keep up.
     pub untold_from_per_s: Option<f64>,
     /// Was it held for a longer confirming step?
     pub confirmed: bool,
     /// What the longer steps said, in the order in which they were run; of one rate together.
     pub confirmations: Vec<Confirmation>,
-    /// The largest share of this host's CPU time that went to others during a probe ([`BenchStep::others_cpu_ns`]);
-    /// `None` where that is not known.
+    /// The largest share of this host's CPU time that went to others than client and server during a probe
+    /// ([`BenchStep::others_cpu_ns`]); `None` where that is not known.
     pub others_cpu_share: Option<f64>,
 }
 
 /// A rate that was tried for longer than a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Confirmation {
     pub per_s: f64,
     pub verdict: RateVerdict,
 }
 
 /// What was found of a rate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RateVerdict {
     /// It met the objective.
     Met,
+    /// It did not.
     Missed,
     /// It cannot be told: the client was late.
     Untold,
 }
 
 /// One load that was tried.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LoadPoint {
     /// The step of this point.
     pub step: String,
     pub offered_per_s: f64,
     pub achieved_per_s: f64,
-    pub response: LatencySummary,
+    /// `None` where nothing was answered.
+    #[serde(deserialize_with = "latency_of_any")]
+    pub response: Option<LatencySummary>,
     pub server_cpu_ns_per_operation: Option<f64>,
     /// Why it failed the objective; empty if it met it, or if that cannot be told.
     pub missed: Vec<String>,
@@ -316,7 +322,7 @@ pub struct LoadPoint {
 }
 
 /// One index built on existing data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct BenchIndexBuild {
     /// e.g. "int", "text", "2dsphere (GeoJSON)".
@@ -347,7 +353,7 @@ pub struct BenchIndexBuild {
 }
 
 /// What one way of storing the same samples came to.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SchemaShape {
     /// e.g. "one document per sample".
@@ -381,7 +387,7 @@ pub struct SchemaShape {
 }
 
 /// A published experiment repeated: two figures and their ratio, beside the published ratio.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SchemaExperiment {
     /// e.g. "one document per month".

@@ -1,9 +1,12 @@
 //! Requests of a disk that were counted, not recorded.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What requests of a disk are for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestCause {
     /// Files that the trace follows: these requests were recorded, too.
@@ -37,7 +40,7 @@ impl RequestCause {
 }
 
 /// What one disk was asked during a trace, for one cause. Counted when a request was issued.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CountedRequests {
     /// The disk, `major:minor`, as in /proc/diskstats.
     pub disk_major: u32,

@@ -7,6 +7,7 @@ mod layers;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Dev, major, minor, stat, statvfs};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_files::{below, bracketed, read_number, read_trimmed};
@@ -16,7 +17,7 @@ pub use layers::BlockLayer;
 
 /// The disk and filesystem under a path. The disk is the one that the filesystem knows; it may be
 /// made of others ([`DeviceFacts::layers`]).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceFacts {
     /// The path asked about.

@@ -1,12 +1,13 @@
 //! A few measured numbers that predict what a list of I/Os costs on a disk. Made and used by the
 //! `disk` crate; stored in `run.json` for every later command.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::LatencySummary;
 
 /// Direct random reads of one size, one at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizePoint {
     pub bytes: u64,
     /// Elapsed time per read, ns.
@@ -15,7 +16,7 @@ pub struct SizePoint {
 }
 
 /// Direct random reads of one size at one depth.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DepthPoint {
     pub block_bytes: u64,
     pub depth: u32,
@@ -25,7 +26,7 @@ pub struct DepthPoint {
 }
 
 /// A small write with its fdatasync, by writers at the same time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SyncPoint {
     pub block_bytes: u64,
     pub writers: u32,
@@ -34,7 +35,7 @@ pub struct SyncPoint {
 }
 
 /// A limit with a burst balance, as clouds and cgroups have.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TokenBucket {
     /// Tokens per second: requests or bytes.
     pub per_s: f64,
@@ -42,16 +43,17 @@ pub struct TokenBucket {
     pub burst: f64,
 }
 
-/// See the module. Rates are per second, sizes bytes, times ns.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// What a disk does for a request of any size, depth and order. Rates are per second, sizes bytes, times ns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceModel {
     /// What it was made from, e.g. "ext4 on vda" or "… emulated hdd".
     pub disk: String,
     /// False when the measured reads did not bypass the page cache: the model is then of the cache.
     pub direct: bool,
-    /// L0 and k of L(s) = L0 + k s: elapsed time of one read of s bytes at depth 1.
+    /// L0 of L(s) = L0 + k s: elapsed time of one read of s bytes at depth 1.
     pub l0_ns: f64,
+    /// k of the same.
     pub ns_per_byte: f64,
     /// Largest relative distance of a measured size from the line.
     pub fit_error: f64,
@@ -75,10 +77,13 @@ pub struct DeviceModel {
     /// `cached_ns_per_byte`; 0 when the device is slower than that. It is large in virtual machines
     /// that return free memory to their host: blocks of that size must be faulted in again.
     pub stream_ns_per_byte: f64,
-    /// W, the kernel's read-ahead limit, and the largest request it sends.
+    /// W, the kernel's read-ahead limit.
     pub read_ahead_bytes: u64,
+    /// The largest request that the kernel sends.
     pub request_bytes_max: u64,
     pub sync: Vec<SyncPoint>,
+    /// Requests, where they are limited.
     pub iops_bucket: Option<TokenBucket>,
+    /// Bytes, where they are limited.
     pub bytes_bucket: Option<TokenBucket>,
 }

@@ -1,11 +1,12 @@
 //! What `seekscope disk` measured: one record per step, and what the steps say together.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, Disk, LatencySummary, Surroundings};
 
 /// Order and direction of a job's accesses, by fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessKind {
     Read,
@@ -51,7 +52,7 @@ impl AccessKind {
 }
 
 /// How accesses reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
     /// io_uring, one ring per thread.
@@ -223,7 +224,7 @@ impl JobOutcome {
 }
 
 /// Which question a step answers. Stored: names never change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StepGroup {
     /// The job that the user described.
@@ -283,7 +284,7 @@ impl DiskStep {
 }
 
 /// Whether direct I/O is what it says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DirectFacts {
     /// Direct reads were made and left nothing in the page cache.

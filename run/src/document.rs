@@ -3,6 +3,7 @@
 //! The schema version rises when a field changes its meaning; added fields do not raise it, and
 //! readers fill fields that an older file lacks with their defaults.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
 pub const SCHEMA: &str = "seekscope/run/1";
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Everything asked for was measured.
@@ -23,13 +24,14 @@ pub enum Outcome {
     /// Interrupted, crashed or still running: what is there is true, but not all of it is there.
     #[default]
     Partial,
+    /// It could not be carried to its end.
     Failed,
     /// Finished, but a check on the measurement itself failed.
     Invalid,
 }
 
 /// Something seekscope could not do, so that a reader never takes silence for zero.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Limitation {
     /// What is missing from the result, e.g. "system calls were not traced".
     pub what: String,
@@ -40,10 +42,10 @@ pub struct Limitation {
 }
 
 /// The server under study.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct TargetFacts {
-    /// Connection string without user name and password.
+    /// Connection string without user and password.
     pub uri: String,
     /// True for the private server that seekscope started itself.
     pub local: bool,
@@ -53,7 +55,7 @@ pub struct TargetFacts {
     pub product: String,
     pub pid: Option<u32>,
     pub dbpath: Option<String>,
-    /// Of a router: the shards behind it, each with its members.
+    /// Of a router (mongos): the shards behind it, each with its members; empty of other servers.
     pub shards: Vec<String>,
     /// Configured WiredTiger cache, bytes.
     pub cache_bytes: Option<u64>,
@@ -109,7 +111,7 @@ impl Disk {
 }
 
 /// What was done about cached data before a phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum CacheState {
     /// The server was restarted and its files evicted from the page cache; `resident_bytes` of
@@ -192,7 +194,7 @@ impl TracerCost {
 }
 
 /// One kind of I/O, and whether the trace covers it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TraceCoverage {
     /// e.g. "read and write calls", "io_uring", "block requests".
     pub group: String,
@@ -325,7 +327,7 @@ impl Phase {
 }
 
 /// A named conclusion with its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Finding {
     /// Stable identifier, e.g. "layout.key-order-lost".
     pub id: String,
@@ -341,14 +343,15 @@ pub struct Finding {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saves_s_per_hour: Option<f64>,
     /// "high", "medium" or "low".
+    #[schemars(extend("enum" = ["high", "medium", "low"]))]
     pub confidence: String,
     pub risk: String,
-    /// The command that acts on it, or an empty string.
+    /// The command that acts on it; empty where no single command does.
     pub command: String,
 }
 
 /// Expected gain of acting on a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     pub value: f64,
     pub low: f64,

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceModel, Gain, Surroundings, TargetFacts};
@@ -15,8 +16,8 @@ pub const COUNTERS_OF_MEMBER: &str = "serverStatus@";
 /// `source` of counters out of the server's own diagnostic files (FTDC).
 pub const COUNTERS_OF_FTDC: &str = "ftdc";
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// What was gathered of a server beside trace and counters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ExaminationRecord {
     /// What was asked for with `--for`, ns.
@@ -45,7 +46,7 @@ pub struct ExaminationRecord {
 }
 
 /// How servers stand to one another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Deployment {
     #[default]
@@ -55,7 +56,7 @@ pub enum Deployment {
 }
 
 /// What a member is to its set or cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
     Standalone,
@@ -83,7 +84,7 @@ impl MemberState {
 }
 
 /// One server process.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct MemberRecord {
     /// `host:port` as the deployment names it, or as the connection string does. Never credentials.
@@ -115,14 +116,14 @@ pub struct MemberRecord {
 }
 
 /// A setting and its value as text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct NamedValue {
     pub name: String,
     pub value: String,
 }
 
 /// The oplog of a member.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OplogFacts {
     /// Allowed, bytes.
@@ -133,7 +134,7 @@ pub struct OplogFacts {
 }
 
 /// One collection, by the server's own statistics.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct CollectionFacts {
     /// `database.collection`.
@@ -162,7 +163,7 @@ pub struct CollectionFacts {
 }
 
 /// One index.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct IndexFacts {
     pub name: String,
@@ -178,7 +179,7 @@ pub struct IndexFacts {
 }
 
 /// An operation as `currentOp` showed it, in one or several looks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OperationSeen {
     /// "query", "getmore", "command find", "index build", "initial sync", "compact", …
@@ -201,7 +202,9 @@ pub struct OperationSeen {
 }
 
 /// What an operation selects documents by: names of fields, never their values.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Default,
+)]
 #[serde(default)]
 pub struct FilterSeen {
     /// Fields, and operators such as "$or" that stand in the place of one. Empty: it takes every document.
@@ -212,7 +215,7 @@ pub struct FilterSeen {
 }
 
 /// A device model and how it came about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DiskAbility {
     pub model: DeviceModel,
@@ -225,7 +228,7 @@ pub struct DiskAbility {
 }
 
 /// Settings of the host that bear on a database's disk.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct HostSettings {
     /// Seen from the server's process and disk: its cgroup's limits and what distorts.
@@ -252,7 +255,7 @@ pub struct HostSettings {
 }
 
 /// The server's diagnostic files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct FtdcFacts {
     pub folder: String,
@@ -266,7 +269,7 @@ pub struct FtdcFacts {
 }
 
 /// What examining cost.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ExaminationCost {
     /// CPU time of seekscope's own process, ns, and of its programs in the kernel.
@@ -280,7 +283,7 @@ pub struct ExaminationCost {
 }
 
 /// An earlier run, and whether what it predicted came true.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct EarlierRun {
     /// The folder's name.
@@ -291,33 +294,41 @@ pub struct EarlierRun {
 }
 
 /// A finding in two runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct FindingChange {
-    /// [`crate::Finding::id`] and what it is about.
+    /// [`crate::Finding::id`].
     pub id: String,
+    /// What it is about: a collection, an index, a member; may be empty.
     pub subject: String,
     /// "gone", "new", "better", "worse", "same"; "unknown" where what it needs was not looked at again, or
-    /// the server did not do as much work.
+    /// the server did not do as much work as then, so nothing can be told.
+    #[schemars(extend("enum" = ["gone", "new", "better", "worse", "same", "unknown"]))]
     pub change: String,
-    /// What was measured then and now, in the unit of the gain; waiting now is that of the earlier run's
-    /// work.
+    /// What was measured then, in the unit of the gain.
     pub before: Option<f64>,
+    /// What was measured now, in the same unit; waiting is that of the earlier run's work.
     pub after: Option<f64>,
     /// The work that both were compared by; `None` where it has no part in the finding, or is not known.
     pub work: Option<WorkCompared>,
-    /// What acting on it should have saved, and whether it did: inside the interval, less, more.
+    /// What acting on it should have saved.
     pub predicted: Option<Gain>,
+    /// Whether it did: inside the interval, less, more; begins with "cannot be told: " and the reason where nothing
+    /// can be told.
     pub verdict: String,
 }
 
 /// Work done in two runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct WorkCompared {
-    /// "operations", "writes", "reads".
+    /// "operations" or "writes" of clients, "reads" past the server's cache, "calls" on the file that the finding
+    /// is about.
+    #[schemars(extend("enum" = ["operations", "writes", "reads", "calls"]))]
     pub unit: String,
+    #[schemars(range(min = 0))]
     pub before_per_s: f64,
+    #[schemars(range(min = 0))]
     pub after_per_s: f64,
 }
 

@@ -1,9 +1,10 @@
 //! Which file an event was on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How sure the path of a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum PathState {
     /// Seen under this name while it was open.
@@ -15,7 +16,7 @@ pub enum PathState {
 }
 
 /// What a file is to the database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FileRole {
     Collection,

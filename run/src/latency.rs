@@ -1,7 +1,8 @@
 //! Latency distributions: what is kept of a histogram in `run.json`.
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The longest latency told apart from longer ones: an hour.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
@@ -15,8 +16,17 @@ pub fn latency_histogram() -> Histogram<u64> {
     }
 }
 
+/// Reads the latencies of what may not have happened: `None` where there were none, for which earlier versions wrote
+/// zeros.
+pub fn latency_of_any<'de, D: Deserializer<'de>>(
+    source: D,
+) -> Result<Option<LatencySummary>, D::Error> {
+    let latency = Option::<LatencySummary>::deserialize(source)?;
+    Ok(latency.filter(|latency| latency.count > 0))
+}
+
 /// Quantiles of a set of latencies, ns; all zero when empty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LatencySummary {
     pub count: u64,
@@ -30,6 +40,11 @@ pub struct LatencySummary {
 }
 
 impl LatencySummary {
+    /// `None` of an empty histogram.
+    pub fn of_any(histogram: &Histogram<u64>) -> Option<Self> {
+        (!histogram.is_empty()).then(|| Self::of(histogram))
+    }
+
     /// Reads the quantiles off a histogram of ns.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         if histogram.is_empty() {

@@ -3,6 +3,7 @@
 //! A leaf page is a block of rows. Key order is the order in which a scan visits leaves, disk order
 //! is ascending file offset. All sizes are bytes, shares are 0 to 1, times seconds where named so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One leaf page: a row of `layout.parquet`. Leaves that a truncation deleted are left out, as scans
@@ -19,7 +20,7 @@ pub struct LeafRecord {
 }
 
 /// How the data directory was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum DataState {
     /// Nobody had it open.
@@ -34,7 +35,7 @@ pub enum DataState {
 }
 
 /// Where the names of files come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum NameSource {
     /// MongoDB's catalogue (`_mdb_catalog.wt`).
@@ -142,19 +143,23 @@ impl LayoutFile {
 
 /// How key order and disk order of a file's leaves relate. With N leaves in key order, leaf i from
 /// offset oᵢ to eᵢ, the gap gᵢ is oᵢ₊₁ − eᵢ; W is the read-ahead window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ScanOrder {
     /// W.
     pub window_bytes: u64,
     /// Share of pairs with g = 0.
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_share: f64,
     /// Share of pairs with 0 ≤ g ≤ W: the next read falls inside read-ahead.
+    #[schemars(range(min = 0, max = 1))]
     pub sequential_share: f64,
     /// Share of pairs where the next leaf lies before this one: 0.5 is random.
+    #[schemars(range(min = 0, max = 1))]
     pub backward_share: f64,
-    /// Stretches without any gap, and their mean length.
+    /// Stretches without any gap.
     pub runs: u64,
+    /// Their mean length.
     pub mean_run_bytes: f64,
     /// R: 1 + the pairs with g outside [0, W].
     pub seeks: u64,
@@ -162,13 +167,16 @@ pub struct ScanOrder {
     pub seeks_best: u64,
     pub bytes_per_seek: f64,
     /// 1 − (R − R_best) / (N − R_best), 0 to 1: the share of avoidable seeks that are avoided.
+    #[schemars(range(min = 0, max = 1))]
     pub score: f64,
-    /// Of |g| over the pairs that are seeks.
+    /// Mean of |g| over the pairs that are seeks.
     pub mean_seek_distance_bytes: f64,
+    /// Its median.
     pub median_seek_distance_bytes: u64,
-    /// Kendall's τ and Spearman's ρ of the offsets' ranks, −1 to 1: global drift. Scan cost depends
-    /// on local runs, so neither is the headline.
+    /// Kendall's τ of the offsets' ranks, −1 to 1: global drift. Scan cost depends on local runs, so it is not the
+    /// headline.
     pub kendall_tau: f64,
+    /// Spearman's ρ, likewise.
     pub spearman_rho: f64,
     /// Runs by their length: (from this many bytes, runs), by powers of two.
     pub run_lengths: Vec<(u64, u64)>,
@@ -196,7 +204,7 @@ pub struct PredictedScan {
 }
 
 /// The file's bytes on the device, by the filesystem's own map (FIEMAP).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct DeviceExtents {
     pub extents: u64,
@@ -204,6 +212,7 @@ pub struct DeviceExtents {
     /// Steps from one extent to the next, in file order, that go elsewhere on the device.
     pub breaks: u64,
     /// Share of the sequential pairs of leaves that the device has to seek between after all.
+    #[schemars(range(min = 0, max = 1))]
     pub broken_pairs_share: f64,
     /// True when prediction went by places on the device instead of offsets in the file.
     pub used_for_prediction: bool,
@@ -211,24 +220,33 @@ pub struct DeviceExtents {
 
 /// How fast the order of a file decays: with N leaves, u random single-document updates move the
 /// share f = 1 − (1 − 1/N)^u of them, and contiguity becomes c₀ (1 − f)².
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OrderDecay {
     /// Where the rate comes from: "two snapshots 60 s apart", "--updates-per-hour 1000".
     pub basis: String,
     /// Share of the leaves that moved per hour.
+    #[schemars(range(min = 0, max = 1))]
     pub moved_share_per_hour: f64,
     /// From now until half of the sequential share that is left is gone; `None`: not in sight.
+    #[schemars(range(min = 0))]
     pub half_life_hours: Option<f64>,
-    /// Contiguous share now and expected after an hour, a day and a week.
+    /// Contiguous share now; of an order that is to be restored, right after that.
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_now: f64,
+    /// Expected after an hour.
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_hour: f64,
+    /// Expected after a day.
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_day: f64,
+    /// Expected after a week.
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_after_week: f64,
 }
 
 /// One file at one checkpoint.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct LayoutMoment {
     /// CLOCK_MONOTONIC.
@@ -238,9 +256,12 @@ pub struct LayoutMoment {
     pub leaf_pages: u64,
     pub file_bytes: u64,
     pub free_bytes: u64,
+    #[schemars(range(min = 0, max = 1))]
     pub contiguous_share: f64,
+    #[schemars(range(min = 0, max = 1))]
     pub sequential_share: f64,
     pub seeks: u64,
+    #[schemars(range(min = 0, max = 1))]
     pub score: f64,
     /// Leaves that are not where any leaf of the moment before was.
     pub moved_leaf_pages: u64,

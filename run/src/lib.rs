@@ -78,7 +78,7 @@ pub use io_event::{
     BlockRequest, CUT_OFF_LATENCY_NS, CacheOutcome, IoEvent, IoFlags, IoKind, IoLayer, IoOp,
 };
 pub use kind::RunKind;
-pub use latency::{LatencySummary, latency_histogram};
+pub use latency::{LatencySummary, latency_histogram, latency_of_any};
 pub use latency_log::{
     LatencyLogWriter, parse_tag, response_tag_of, service_tag_of_response, tag_of,
 };

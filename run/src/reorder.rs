@@ -2,17 +2,19 @@
 //!
 //! All sizes are bytes, shares 0 to 1, times seconds. What could not be found out is `None`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{LayoutMeasurement, OrderDecay};
 
 /// What `reorder` was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "lowercase")]
 pub enum ReorderTask {
     /// Say what would be done; nothing is changed.
     #[default]
     Plan,
+    /// Do it.
     Apply,
     /// Go on with an interrupted one.
     Resume,
@@ -46,9 +48,10 @@ pub struct ReorderMeasurement {
 }
 
 /// Is it worth it?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum ReorderVerdict {
+    /// Order would gain much.
     Worthwhile,
     /// Order would gain less than a tenth.
     LittleGain,
@@ -122,25 +125,30 @@ impl ReorderScan {
 }
 
 /// How many leaves a query reads that follows an index, by a sample of record ids.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Clustering {
     /// Documents whose places were looked at, in `stretches` stretches of neighbours in the index.
     pub sampled_documents: u64,
     pub stretches: u64,
-    /// Distinct leaves that a thousand documents in a row lie in, now and after the rewriting.
+    /// Distinct leaves that a thousand documents in a row of the index lie in now.
+    #[schemars(range(min = 0))]
     pub leaves_per_1000_now: f64,
+    /// The same after the rewriting.
+    #[schemars(range(min = 0))]
     pub leaves_per_1000_ordered: f64,
 }
 
 /// Writes seen while the command watched.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct WriteRate {
+    #[schemars(range(min = 0))]
     pub watched_s: f64,
     /// Where the counts come from: "top" counts the collection's, "serverStatus" all of the server's.
+    #[schemars(extend("enum" = ["top", "serverStatus"]))]
     pub source: String,
-    /// True where the counts are of this collection alone.
+    /// True where the counts are of this collection alone; false: of the whole server.
     pub of_collection: bool,
     pub inserts: u64,
     pub updates: u64,
@@ -168,20 +176,24 @@ impl WriteRate {
 }
 
 /// How long a restored order is expected to last, if writes go on as seen.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct OrderLasts {
     pub decay: OrderDecay,
-    /// Until the share of sequential steps falls below 0.9 and 0.5; `None`: not in sight.
+    /// Until the share of sequential steps falls below 0.9; `None`: not in sight.
+    #[schemars(range(min = 0))]
     pub hours_to_0_9: Option<f64>,
+    /// Until it falls below 0.5; `None`: not in sight.
+    #[schemars(range(min = 0))]
     pub hours_to_0_5: Option<f64>,
     /// Share of sequential steps (0 to 1) of the copy when it takes the original's place: changes that are
     /// brought over move its leaves. `None` where the time it takes is not known.
+    #[schemars(range(min = 0, max = 1))]
     pub share_at_swap: Option<f64>,
 }
 
 /// Room for the copy and its indexes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ReorderSpace {
     pub needed_bytes: u64,
@@ -209,7 +221,7 @@ impl ReorderTime {
 }
 
 /// How writers are kept out at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum WritersStop {
     /// By the server, with `setUserWriteBlockMode`.
@@ -224,7 +236,7 @@ pub enum WritersStop {
 }
 
 /// What is blocked, and when.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct ReorderBlocking {
     /// Writes may go on until the last moment, for a change stream tells of them.
@@ -233,13 +245,14 @@ pub struct ReorderBlocking {
 }
 
 /// A reordering that came to its end: the collection is its verified copy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Reordered {
     /// "natural", or the key pattern of the index that gave the order, as JSON text.
     pub by: String,
-    /// Documents copied, before changes that came meanwhile were applied, and their bytes as BSON.
+    /// Documents copied, before changes that came meanwhile were applied.
     pub documents: u64,
+    /// Of these, as BSON.
     pub bytes: u64,
     /// Indexes built on the copy, beside that of `_id`.
     pub indexes: u64,
@@ -247,27 +260,37 @@ pub struct Reordered {
     /// counts are then of this run alone.
     pub resumed_from: Option<String>,
     /// Reading and writing all documents, s; with pauses and throttling.
+    #[schemars(range(min = 0))]
     pub copy_s: f64,
     /// Checkpoints that the server took meanwhile because it was asked to, so that the copy's leaves are
     /// written in their order.
     pub checkpoints: u64,
     /// Why no more were asked for after these: the login may not.
     pub checkpoint_refused: Option<String>,
-    /// How many more the server was asked for and did not take for another reason, and the last such reason.
+    /// How many more the server was asked for and did not take for another reason.
     pub checkpoints_failed: u64,
+    /// The last such reason.
     pub checkpoint_failure: Option<String>,
     /// Reading the copy once more, s.
+    #[schemars(range(min = 0))]
     pub verify_s: f64,
+    /// Building the indexes on the copy.
+    #[schemars(range(min = 0))]
     pub index_s: f64,
     /// Applying what others wrote meanwhile, s, until writers were stopped.
+    #[schemars(range(min = 0))]
     pub catch_up_s: f64,
+    /// Rounds in which that was done.
     pub catch_up_rounds: u32,
     /// Changed documents that were brought over, each counted once in a round.
     pub applied_changes: u64,
     /// From the request that writers stop until they may go on, s.
+    #[schemars(range(min = 0))]
     pub blocked_s: f64,
-    /// How often, and for how long in all, the guard paused the copy.
+    /// How often the guard paused the copy.
     pub pauses: u32,
+    /// For how long in all.
+    #[schemars(range(min = 0))]
     pub paused_s: f64,
     /// How it was made sure that no write was lost, for people: e.g. "change stream".
     pub writes_seen_by: String,

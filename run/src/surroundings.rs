@@ -10,12 +10,13 @@ mod limits;
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{DeviceFacts, HostFacts};
 
 /// A limit that a cgroup above this process sets for the disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct IoLimit {
     /// The cgroup, below its hierarchy's root.
     pub cgroup: String,
@@ -27,7 +28,7 @@ pub struct IoLimit {
 }
 
 /// Something that makes the disk look other than it is, or that hurts a database on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Distortion {
     /// Stable, e.g. "tmpfs", "overlay", "cgroup-io-limit", "read-ahead-large".
     pub id: String,
@@ -39,8 +40,8 @@ pub struct Distortion {
     pub remedy: String,
 }
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+/// What else distorts the picture of a disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct Surroundings {
     pub io_limits: Vec<IoLimit>,

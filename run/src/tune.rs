@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A knob's value as people write it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum KnobValue {
     Bool(bool),
@@ -37,7 +38,7 @@ impl fmt::Display for KnobValue {
     }
 }
 
-/// Knob: value.
+/// Values of knobs by their names.
 pub type KnobValues = BTreeMap<String, KnobValue>;
 
 /// What a trial was run for.
@@ -145,10 +146,13 @@ pub struct TuneTrial {
 }
 
 /// A figure with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expected {
+    #[schemars(with = "Option<f64>")]
     pub value: f64,
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 
@@ -171,24 +175,28 @@ pub struct TunedKnob {
 }
 
 /// Runs of the settings found at the start: those before the search, for the drift also those during it.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TuneNoise {
     pub runs: u64,
     /// Standard deviation over mean of a run.
+    #[schemars(with = "Option<f64>")]
     pub coefficient_of_variation: f64,
     /// Standard deviation of the logarithm of a pair's ratio.
+    #[schemars(with = "Option<f64>")]
     pub pair_deviation: f64,
     /// Change of the metric per hour by the clock on the wall, as a share; `None` where the runs span too little
     /// time to tell it from noise.
     pub drift_per_hour: Option<f64>,
     /// Least gain that 24 pairs are likely (80 %) to show, as a share.
+    #[schemars(with = "Option<f64>")]
     pub detectable_gain: f64,
 }
 
 /// What a duel or the session says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TuneVerdict {
+    /// A gain was shown.
     Better,
     /// A gain of 2 % or more is improbable.
     NotBetter,
@@ -224,26 +232,29 @@ pub struct TuneDuel {
 }
 
 /// A share of the variance, with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
+    #[schemars(with = "Option<f64>")]
     pub share: f64,
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KnobImportance {
     pub knob: String,
     /// What the knob does whatever the others are.
     pub alone: Share,
     /// With all that it does together with others.
     pub total: Share,
-    /// Its total share is told from nothing.
+    /// Its total share is told from nothing; false: it may be nothing.
     pub distinguishable: bool,
 }
 
 /// What two knobs do together beyond what each does alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairImportance {
     pub knobs: [String; 2],
     pub together: Share,
@@ -294,21 +305,26 @@ pub struct HeatMap {
 }
 
 /// The best setting with as many knobs as possible as they were.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MinimalChange {
+    /// All knobs of that setting.
     pub values: KnobValues,
     /// Knobs that went back to where they were, the cheapest first.
     pub reset: Vec<String>,
     /// Knobs that differ from what they were.
     pub changed: Vec<String>,
-    /// What is lost against the best by the model, as a share, with its 95 % interval: 0.02 is 2 % worse.
+    /// What is lost against the best by the model, as a share: 0.02 is 2 % worse.
+    #[schemars(with = "Option<f64>")]
     pub loss: f64,
+    /// Of its 95 % interval.
+    #[schemars(with = "Option<f64>")]
     pub loss_low: f64,
+    #[schemars(with = "Option<f64>")]
     pub loss_high: f64,
 }
 
 /// How to make the recommended change, and how to take it back. Texts to be copied.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuneExports {
     /// The part of `mongod.conf` that changes (YAML); empty if nothing there does.
@@ -317,22 +333,28 @@ pub struct TuneExports {
     pub set_parameter: Vec<String>,
     /// Commands for the host's shell, and start options of servers without a configuration file.
     pub shell: Vec<String>,
-    /// The same three, as they were.
+    /// `mongod_conf` as it was.
     pub undo_mongod_conf: String,
+    /// `set_parameter` as it was.
     pub undo_set_parameter: Vec<String>,
+    /// `shell` as it was.
     pub undo_shell: Vec<String>,
     /// What the change risks, a line for each knob that is more than performance.
     pub risks: Vec<String>,
 }
 
 /// What the session's time went into, seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuneLedger {
+    #[schemars(range(min = 0))]
     pub prepare_s: f64,
+    #[schemars(range(min = 0))]
     pub measure_s: f64,
     /// Of the tuner itself.
+    #[schemars(range(min = 0))]
     pub think_s: f64,
+    #[schemars(range(min = 0))]
     pub total_s: f64,
 }
 

@@ -1,23 +1,29 @@
 //! Many comparisons at once, and what each says.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Estimate;
 
 /// One variant against another: b / a.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RatioComparison {
     /// b / a.
+    #[schemars(with = "Option<f64>")]
     pub ratio: f64,
     /// 95 % interval of `ratio`, this comparison alone.
+    #[schemars(with = "Option<f64>")]
     pub low: f64,
+    #[schemars(with = "Option<f64>")]
     pub high: f64,
     /// Probability of a difference so large if there is none, corrected for the number of comparisons.
+    #[schemars(range(min = 0, max = 1))]
     pub p_adjusted: f64,
     /// `p_adjusted` below 5 %.
     pub differs: bool,
     /// The smallest difference that would have been seen in four cases of five, as a share of a: 0.03
     /// is 3 % more.
+    #[schemars(with = "Option<f64>")]
     pub detectable: f64,
 }
 

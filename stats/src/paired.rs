@@ -1,11 +1,12 @@
 //! Ratios of interleaved pairs: the way to compare two variants on a noisy machine.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{SplitMix64, median};
 
 /// The median of `with / without` over pairs, with a 95 % percentile-bootstrap interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PairedRatio {
     pub median: f64,
     pub low: f64,

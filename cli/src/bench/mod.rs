@@ -22,7 +22,7 @@ mod stage;
 mod step_progress;
 mod step_recorder;
 mod step_summary;
-mod summary;
+pub mod summary;
 mod sysbench;
 mod target;
 mod validity;

@@ -5,9 +5,10 @@ use anyhow::{Context, Result};
 use seekscope_report::bench::{BenchRecords, BenchReportInput, html, terminal, variants_compared};
 use seekscope_run::{Outcome, RunDocument};
 
-use super::{summary, ycsb_output};
+use super::summary::BenchSummary;
+use super::ycsb_output;
 use crate::args::OutputArgs;
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -37,7 +38,8 @@ impl Results {
             .context("while reading the records of the run")?;
         if let Some(measurement) = &session.document.bench {
             let variants = variants_compared(&session.document, &records);
-            session.document.summary = summary::summary(measurement, variants.as_ref());
+            let summary = BenchSummary::of(measurement, variants.as_ref());
+            session.document.summary = serde_json::to_value(summary)?;
         }
         session.save()?;
         let results = Self { records };
@@ -64,7 +66,8 @@ impl Results {
         let document = &session.document;
         if args.json {
             let run_dir = session.directory.path().display().to_string();
-            output::print_json(&summary::document(document, &run_dir))?;
+            // `bench` and `merge`, which makes one run of several.
+            output::print_json(&RunOutput::of(&document.command, document, &run_dir))?;
         } else {
             output::print(&match show {
                 Show::Tables => terminal(&self.input(session), progress.width()),

@@ -198,7 +198,7 @@ impl Search {
             step: step.name.clone(),
             offered_per_s: per_s,
             achieved_per_s: step.throughput_per_s,
-            response: LatencySummary::of(response),
+            response: LatencySummary::of_any(response),
             server_cpu_ns_per_operation: cpu.map(|ns| ns as f64 / step.requests as f64),
             missed,
             untold: late,
@@ -223,7 +223,9 @@ impl Search {
                 "  {:.0}/s: {:.0}/s done, p99 {}{}",
                 point.offered_per_s,
                 point.achieved_per_s,
-                format_ns(point.response.p99_ns),
+                point
+                    .response
+                    .map_or_else(|| "unknown".into(), |l| format_ns(l.p99_ns)),
                 match (&point.untold, point.missed.first()) {
                     (Some(why), _) => format!("; cannot tell: {why}"),
                     (None, Some(why)) => format!("; missed: {why}"),

@@ -1,51 +1,261 @@
 //! The figures of a benchmark as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/bench.schema.json`.
 
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
 use seekscope_report::bench::comparison::BenchComparison;
 use seekscope_run::{
-    BenchMeasurement, BenchStep, OperationResult, RunDocument, StorageFacts, Verification,
+    Arrivals, BenchIndexBuild, BenchMeasurement, BenchStep, ClientKind, OperationResult,
+    Saturation, SchemaExperiment, SchemaShape, Steady, StorageFacts, Verification,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use super::client_choice::name_of;
 use crate::latency::LatencyUs;
-use crate::output::run_document;
 
-/// The document printed by `--json`.
-pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    // `bench` and `merge`, which makes one run of several.
-    run_document(&format!("seekscope/{}/1", run.command), run, run_dir)
+/// What a benchmark measured. The figures at its top are those of the runs; of the loads where nothing else was done.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BenchSummary<'a> {
+    workload: &'a str,
+    /// Whose rules were followed: ycsb, corrected, an era of sysbench-mongodb, …
+    edition: &'a str,
+    /// Every setting as resolved, by its name; no credentials.
+    settings: &'a BTreeMap<String, String>,
+    /// The database written to.
+    database: &'a str,
+    /// From 1, where several clients did one job.
+    client_number: Option<u32>,
+    /// How many there were.
+    clients: Option<u32>,
+    /// Run directories that a merged run was made of.
+    merged_from: &'a [String],
+    /// The clients kept to their schedules and acknowledged writes were found, in all steps but probes.
+    valid: bool,
+    client: Option<ClientKind>,
+    operations: Vec<OperationSummary<'a>>,
+    /// Per request, of the runs; of the loads where nothing else was done.
+    client_cpu_us_per_op: Option<f64>,
+    /// Per request; null where the server's process cannot be seen.
+    server_cpu_us_per_op: Option<f64>,
+    storage: Option<&'a StorageFacts>,
+    /// Of files and indexes.
+    bytes_per_document: Option<f64>,
+    /// Bytes that the server's process wrote for each byte of documents that loads added.
+    write_amplification: Option<f64>,
+    steps: Vec<StepSummary<'a>>,
+    /// Servers or settings that took turns (`--vs`, `--vs-config`), compared with the first; as summary of
+    /// seekscope/compare/1.
+    variants: Option<&'a BenchComparison>,
+    /// The search for the highest rate.
+    saturation: Option<&'a Saturation>,
+    index_builds: &'a [BenchIndexBuild],
+    /// One for each shape of a schema lab.
+    shapes: &'a [SchemaShape],
+    /// What the lab's published forerunners found, beside what it found.
+    experiments: &'a [SchemaExperiment],
+    /// What the lab recommends, with its reason.
+    recommendation: Option<&'a str>,
 }
 
-/// Builds the summary. The figures at its top are those of the runs; of the loads where nothing else
-/// was done. `variants`: where several servers or settings took turns.
-pub fn summary(measurement: &BenchMeasurement, variants: Option<&BenchComparison>) -> Value {
-    let main = main_steps(measurement);
-    let last = main.last();
-    json!({
-        "workload": measurement.workload,
-        "edition": measurement.edition,
-        "settings": measurement.settings,
-        "database": measurement.database,
-        "client_number": measurement.client_number.map(|(number, _)| number),
-        "clients": measurement.client_number.map(|(_, count)| count),
-        "merged_from": measurement.merged_from,
-        "valid": measurement.steps.iter().all(is_valid),
-        "client": last.map(|step| name_of(step.client)),
-        "operations": measurement.steps.iter().flat_map(operations).collect::<Vec<_>>(),
-        "client_cpu_us_per_op": cpu_us_per_op(&main, |step| Some(step.client_cpu_ns)),
-        "server_cpu_us_per_op": cpu_us_per_op(&main, |step| step.server_cpu_ns),
-        "storage": last.and_then(|step| step.storage_after.as_ref()),
-        "bytes_per_document": last.and_then(|s| s.storage_after.as_ref()).and_then(StorageFacts::bytes_per_document),
-        "write_amplification": write_amplification(measurement),
-        "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
-        "variants": variants,
-        "saturation": measurement.saturation,
-        "index_builds": measurement.index_builds,
-        "shapes": measurement.shapes,
-        "experiments": measurement.experiments,
-        "recommendation": measurement.recommendation,
-    })
+/// One kind of operation over a step, warm-up left out.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OperationSummary<'a> {
+    step: &'a str,
+    workload: &'a str,
+    variant: &'a str,
+    repetition: u32,
+    /// READ, UPDATE, INSERT, SCAN, READ-MODIFY-WRITE, transaction, …
+    name: &'a str,
+    /// Made of several requests, which are counted by themselves too.
+    is_transaction: bool,
+    /// Ended well, warm-up left out.
+    count: u64,
+    errors: u64,
+    documents: u64,
+    bytes: u64,
+    /// Count over the measured time: failures never count.
+    per_s: f64,
+    /// 95 %, of batch means; null where the time was too short.
+    per_s_interval: Option<(f64, f64)>,
+    /// From sending to the reply.
+    service_us: LatencyUs,
+    /// From the scheduled start to the reply; in a closed loop the same as `service_us`.
+    response_us: LatencyUs,
+}
+
+/// A stretch of work of one kind.
+#[derive(Debug, Serialize, JsonSchema)]
+struct StepSummary<'a> {
+    name: &'a str,
+    #[schemars(extend("enum" = ["load", "run", "probe"]))]
+    kind: &'a str,
+    workload: &'a str,
+    /// Which of several servers or settings; empty where there is one.
+    variant: &'a str,
+    repetition: u32,
+    client: ClientKind,
+    /// Why this client, for people.
+    client_reason: &'a str,
+    arrivals: &'a Arrivals,
+    /// Operations that could be in flight at once.
+    in_flight: u32,
+    elapsed_s: f64,
+    /// Left out of the figures.
+    warm_up_s: Option<f64>,
+    steady: Option<&'a Steady>,
+    valid: bool,
+    /// Why the figures must not be believed.
+    invalid: &'a [String],
+    /// Answered or failed, warm-up included.
+    requests: u64,
+    /// Begun, warm-up included. A request that belongs to none is one by itself.
+    transactions: u64,
+    /// Due by the schedule; null in a closed loop.
+    offered_per_s: Option<f64>,
+    /// Transactions that ended well; a request that belongs to none is one by itself.
+    throughput_per_s: f64,
+    /// 95 %, of batch means; null where the time was too short.
+    throughput_interval: Option<(f64, f64)>,
+    failures: Vec<FailureSummary<'a>>,
+    /// Due but never begun.
+    backlog_at_end: u64,
+    /// The client's own lateness, although it had a free connection.
+    lag_us: LatencyUs,
+    client_cpu_us_per_op: Option<f64>,
+    server_cpu_us_per_op: Option<f64>,
+    /// From the checkpoint before the step to the end of the one after it; null where there was none.
+    server_read_bytes_per_op: Option<f64>,
+    /// From the checkpoint before the step to the end of the one after it; null where there was none.
+    server_write_bytes_per_op: Option<f64>,
+    /// The client's highest resident memory.
+    client_rss_bytes: u64,
+    storage_before: Option<&'a StorageFacts>,
+    /// Once a checkpoint has brought everything to the files; null where there was none.
+    storage_after: Option<&'a StorageFacts>,
+    verification: Option<&'a Verification>,
+    /// Acknowledged writes were there afterwards; null where nothing was counted or read back.
+    verified: Option<bool>,
+}
+
+/// Failures of one kind, with one message.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FailureSummary<'a> {
+    operation: &'a str,
+    name: &'a str,
+    count: u64,
+    message: &'a str,
+}
+
+impl<'a> BenchSummary<'a> {
+    /// That of a record. `variants`: where several servers or settings took turns.
+    pub fn of(measurement: &'a BenchMeasurement, variants: Option<&'a BenchComparison>) -> Self {
+        let main = main_steps(measurement);
+        let last = main.last();
+        let storage = last.and_then(|step| step.storage_after.as_ref());
+        Self {
+            workload: &measurement.workload,
+            edition: &measurement.edition,
+            settings: &measurement.settings,
+            database: &measurement.database,
+            client_number: measurement.client_number.map(|(number, _)| number),
+            clients: measurement.client_number.map(|(_, count)| count),
+            merged_from: &measurement.merged_from,
+            valid: measurement.steps.iter().all(is_valid),
+            client: last.map(|step| step.client),
+            operations: measurement.steps.iter().flat_map(operations).collect(),
+            client_cpu_us_per_op: cpu_us_per_op(&main, |step| Some(step.client_cpu_ns)),
+            server_cpu_us_per_op: cpu_us_per_op(&main, |step| step.server_cpu_ns),
+            storage,
+            bytes_per_document: storage.and_then(StorageFacts::bytes_per_document),
+            write_amplification: write_amplification(measurement),
+            steps: measurement.steps.iter().map(StepSummary::of).collect(),
+            variants,
+            saturation: measurement.saturation.as_ref(),
+            index_builds: &measurement.index_builds,
+            shapes: &measurement.shapes,
+            experiments: &measurement.experiments,
+            recommendation: measurement.recommendation.as_deref(),
+        }
+    }
+}
+
+impl<'a> OperationSummary<'a> {
+    fn of(step: &'a BenchStep, operation: &'a OperationResult) -> Self {
+        let service = LatencyUs::from(operation.service);
+        Self {
+            step: &step.name,
+            workload: &step.workload,
+            variant: &step.variant,
+            repetition: step.repetition,
+            name: &operation.name,
+            is_transaction: operation.is_transaction,
+            count: operation.count,
+            errors: operation.errors,
+            documents: operation.documents,
+            bytes: operation.bytes,
+            per_s: operation.per_s,
+            per_s_interval: operation.per_s_interval,
+            service_us: service,
+            // In a closed loop an operation starts when it is sent.
+            response_us: operation.response.map_or(service, LatencyUs::from),
+        }
+    }
+}
+
+impl<'a> StepSummary<'a> {
+    fn of(step: &'a BenchStep) -> Self {
+        let per_request = |amount: Option<u64>| step.per_request(amount?);
+        let since_start_s = |ns: u64| ns.saturating_sub(step.started_ns) as f64 / 1e9;
+        Self {
+            name: &step.name,
+            kind: &step.kind,
+            workload: &step.workload,
+            variant: &step.variant,
+            repetition: step.repetition,
+            client: step.client,
+            client_reason: &step.client_reason,
+            arrivals: &step.arrivals,
+            in_flight: step.in_flight,
+            elapsed_s: since_start_s(step.ended_ns),
+            warm_up_s: step.warm_up_ended_ns.map(since_start_s),
+            steady: step.steady.as_ref(),
+            valid: is_valid(step),
+            invalid: &step.invalid,
+            requests: step.requests,
+            transactions: step.transactions,
+            offered_per_s: step.offered_per_s,
+            throughput_per_s: step.throughput_per_s,
+            throughput_interval: step.throughput_interval,
+            failures: step.failures.iter().map(FailureSummary::of).collect(),
+            backlog_at_end: step.backlog_at_end,
+            lag_us: LatencyUs::from(step.lag),
+            client_cpu_us_per_op: per_request(Some(step.client_cpu_ns)).map(|ns| ns / 1e3),
+            server_cpu_us_per_op: per_request(step.server_cpu_ns).map(|ns| ns / 1e3),
+            server_read_bytes_per_op: per_request(step.server_read_bytes),
+            server_write_bytes_per_op: per_request(step.server_write_bytes),
+            client_rss_bytes: step.client_rss_bytes,
+            storage_before: step.storage_before.as_ref(),
+            storage_after: step.storage_after.as_ref(),
+            verification: step.verification.as_ref(),
+            verified: step.verification.as_ref().and_then(Verification::verdict),
+        }
+    }
+}
+
+impl<'a> FailureSummary<'a> {
+    fn of((operation, name, count, message): &'a (String, String, u64, String)) -> Self {
+        Self {
+            operation,
+            name,
+            count: *count,
+            message,
+        }
+    }
+}
+
+fn operations(step: &BenchStep) -> impl Iterator<Item = OperationSummary<'_>> {
+    let operations = step.operations.iter();
+    operations.map(move |operation| OperationSummary::of(step, operation))
 }
 
 /// A step whose figures may be believed. Probes of a search are meant to find where they may not.
@@ -68,76 +278,6 @@ fn main_steps(measurement: &BenchMeasurement) -> Vec<&BenchStep> {
     } else {
         runs
     }
-}
-
-fn operations(step: &BenchStep) -> Vec<Value> {
-    let one = |operation: &OperationResult| {
-        let service = LatencyUs::from(operation.service);
-        json!({
-            "step": step.name,
-            "workload": step.workload,
-            "variant": step.variant,
-            "repetition": step.repetition,
-            "name": operation.name,
-            "is_transaction": operation.is_transaction,
-            "count": operation.count,
-            "errors": operation.errors,
-            "documents": operation.documents,
-            "bytes": operation.bytes,
-            "per_s": operation.per_s,
-            "per_s_interval": operation.per_s_interval,
-            "service_us": service,
-            // In a closed loop an operation starts when it is sent.
-            "response_us": operation.response.map_or(service, LatencyUs::from),
-        })
-    };
-    step.operations.iter().map(one).collect()
-}
-
-fn step(step: &BenchStep) -> Value {
-    let per_request = |amount: Option<u64>| step.per_request(amount?);
-    json!({
-        "name": step.name,
-        "kind": step.kind,
-        "workload": step.workload,
-        "variant": step.variant,
-        "repetition": step.repetition,
-        "client": name_of(step.client),
-        "client_reason": step.client_reason,
-        "arrivals": step.arrivals,
-        "in_flight": step.in_flight,
-        "elapsed_s": elapsed_s(step),
-        "warm_up_s": step.warm_up_ended_ns.map(|ns| ns.saturating_sub(step.started_ns) as f64 / 1e9),
-        "steady": step.steady,
-        "valid": is_valid(step),
-        "invalid": step.invalid,
-        "requests": step.requests,
-        "transactions": step.transactions,
-        "offered_per_s": step.offered_per_s,
-        "throughput_per_s": step.throughput_per_s,
-        "throughput_interval": step.throughput_interval,
-        "failures": step.failures.iter().map(|(operation, name, count, message)| json!({
-            "operation": operation,
-            "name": name,
-            "count": count,
-            "message": message,
-        })).collect::<Vec<_>>(),
-        "backlog_at_end": step.backlog_at_end,
-        "lag_us": LatencyUs::from(step.lag),
-        "client_cpu_us_per_op": per_request(Some(step.client_cpu_ns)).map(|ns| ns / 1e3),
-        "server_cpu_us_per_op": per_request(step.server_cpu_ns).map(|ns| ns / 1e3),
-        "server_read_bytes_per_op": per_request(step.server_read_bytes),
-        "server_write_bytes_per_op": per_request(step.server_write_bytes),
-        "client_rss_bytes": step.client_rss_bytes,
-        "storage_before": step.storage_before,
-        "storage_after": step.storage_after,
-        "verification": step.verification,
-        "verified": step.verification.as_ref().and_then(Verification::verdict),
-    })
-}
-
-fn elapsed_s(step: &BenchStep) -> f64 {
-    step.ended_ns.saturating_sub(step.started_ns) as f64 / 1e9
 }
 
 fn cpu_us_per_op(steps: &[&BenchStep], cpu_ns: impl Fn(&BenchStep) -> Option<u64>) -> Option<f64> {

@@ -17,9 +17,10 @@ pub use opening::{is_bundle, unpack};
 use std::sync::Arc;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_run::units::format_bytes;
-use seekscope_run::{RunDirectory, RunDocument};
-use serde_json::json;
+use seekscope_run::{Outcome, RunDirectory, RunDocument};
+use serde::Serialize;
 
 use crate::args::CollectArgs;
 use crate::doctor::{Asked, Conclusion, Target, Whom, examine};
@@ -30,6 +31,29 @@ use crate::progress::Progress;
 use bundle::{Bundle, Packing};
 use salt::salt;
 use stopping::until_signal;
+
+/// The bundle that was made, as `--json` tells of it. Names stay stable; fields may be added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CollectOutput {
+    /// Name and version of this form.
+    schema: String,
+    command: &'static str,
+    #[schemars(extend("const" = "ok"))]
+    outcome: Outcome,
+    file: String,
+    bytes: u64,
+    /// Names were replaced by hashes.
+    names_hashed: bool,
+    events: Rows,
+    leaves: Rows,
+}
+
+/// How many of a run's rows went into the bundle.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Rows {
+    kept: u64,
+    of: u64,
+}
 
 /// Runs the command.
 pub async fn run(
@@ -85,16 +109,22 @@ async fn collect(
     let made = until_signal(interruption, make).await?;
     drop(step);
     if args.output.json {
-        return output::print_json(&json!({
-            "schema": "seekscope/collect/1",
-            "command": "collect",
-            "outcome": "ok",
-            "file": args.out.display().to_string(),
-            "bytes": made.bytes,
-            "names_hashed": args.hash_names,
-            "events": { "kept": made.events_kept, "of": made.events },
-            "leaves": { "kept": made.leaves_kept, "of": made.leaves },
-        }));
+        return output::print_json(&CollectOutput {
+            schema: output::versioned("collect"),
+            command: "collect",
+            outcome: Outcome::Ok,
+            file: args.out.display().to_string(),
+            bytes: made.bytes,
+            names_hashed: args.hash_names,
+            events: Rows {
+                kept: made.events_kept,
+                of: made.events,
+            },
+            leaves: Rows {
+                kept: made.leaves_kept,
+                of: made.leaves,
+            },
+        });
     }
     let left_out = match made.events_kept < made.events {
         true => format!(

@@ -1,22 +1,23 @@
 //! Benchmarks side by side: the same work on different servers, or with different settings.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use anyhow::{Context, Result};
-use seekscope_report::bench::comparison::{BenchComparison, Side, compare as compare_sides};
+use schemars::JsonSchema;
+use seekscope_report::bench::comparison::{
+    BenchComparison, Compared, Side, compare as compare_sides,
+};
 use seekscope_report::bench::{
     BenchRecords, SIDES_MAX, comparison_terminal, outcome_word, verdict,
 };
 use seekscope_run::{BenchMeasurement, Outcome, RunDirectory, RunDocument};
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::{CompareOutput, CompareSummary, Run, path_of};
 use crate::args::CompareArgs;
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Progress;
-
-type Run = (RunDirectory, RunDocument);
 
 /// Settings that say what the data are; runs that differ in one of them did different work. Compared
 /// without regard to case, `-` and `_`.
@@ -65,7 +66,7 @@ pub fn compare(runs: &[Run], args: &CompareArgs) -> Result<()> {
     let comparison = compare_sides(&sides, false);
     let settings = differing_settings(&measured);
     if args.output.json {
-        return output::print_json(&document(runs, &settings, &comparison));
+        return print_json(runs, &settings, &comparison);
     }
     let notes = notes(runs, &different, &settings, &comparison);
     let width = Progress::new(args.output.quiet).width();
@@ -176,36 +177,64 @@ fn notes(
     notes
 }
 
-fn document(
+/// The same work on different servers, or with different settings.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct BenchesCompared<'a> {
+    #[schemars(length(min = 2))]
+    runs: Vec<BenchRun<'a>>,
+    /// Settings that are not the same in all runs: one value per run, null where it is not set.
+    differing_settings: &'a BTreeMap<String, Vec<Option<String>>>,
+    compared: &'a [Compared],
+}
+
+/// A run that is compared.
+#[derive(Debug, Serialize, JsonSchema)]
+struct BenchRun<'a> {
+    run_dir: String,
+    outcome: Outcome,
+    /// How far its figures may be believed.
+    verdict: String,
+    workload: Option<&'a str>,
+    edition: Option<&'a str>,
+    /// The server: mongod, …
+    product: Option<&'a str>,
+    version: Option<&'a str>,
+}
+
+impl<'a> BenchRun<'a> {
+    fn of(run: &'a Run) -> Self {
+        let document = &run.1;
+        let bench = document.bench.as_ref();
+        let target = document.target.as_ref();
+        Self {
+            run_dir: path_of(run),
+            outcome: document.outcome,
+            verdict: verdict(document),
+            workload: bench.map(|b| b.workload.as_str()),
+            edition: bench.map(|b| b.edition.as_str()),
+            product: target.map(|t| t.product.as_str()),
+            version: target.map(|t| t.version.as_str()),
+        }
+    }
+}
+
+fn print_json(
     runs: &[Run],
     settings: &BTreeMap<String, Vec<Option<String>>>,
     comparison: &BenchComparison,
-) -> Value {
-    let path = |directory: &Path| directory.display().to_string();
-    let run = |(directory, document): &Run| {
-        let bench = document.bench.as_ref();
-        json!({
-            "run_dir": path(directory.path()),
-            "outcome": document.outcome,
-            "verdict": verdict(document),
-            "workload": bench.map(|b| &b.workload),
-            "edition": bench.map(|b| &b.edition),
-            "product": document.target.as_ref().map(|t| &t.product),
-            "version": document.target.as_ref().map(|t| &t.version),
-        })
-    };
+) -> Result<()> {
     let is_ok = |run: &Run| outcome_word(&run.1) == "ok";
-    json!({
-        "schema": "seekscope/compare/1",
-        "command": "compare",
-        "outcome": if runs.iter().all(is_ok) { Outcome::Ok } else { Outcome::Partial },
-        "run_dir": runs.last().map(|(directory, _)| path(directory.path())),
-        "summary": {
-            "kind": "bench",
-            "runs": runs.iter().map(run).collect::<Vec<_>>(),
-            "differing_settings": settings,
-            "compared": comparison.compared,
-        },
-        "findings": [],
-    })
+    let outcome = match runs.iter().all(is_ok) {
+        true => Outcome::Ok,
+        false => Outcome::Partial,
+    };
+    let Some(last) = runs.last() else {
+        return Ok(());
+    };
+    let summary = CompareSummary::Bench(BenchesCompared {
+        runs: runs.iter().map(BenchRun::of).collect(),
+        differing_settings: settings,
+        compared: &comparison.compared,
+    });
+    output::print_json(&CompareOutput::new(outcome, last, summary, &[]))
 }

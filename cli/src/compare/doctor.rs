@@ -1,18 +1,16 @@
 //! Two examinations: which findings are gone, new, better or worse, and whether predictions came true.
 
-use std::path::Path;
-
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_report::doctor::change_line;
 use seekscope_report::terminal::visible;
-use seekscope_run::{FindingChange, RunDirectory, RunDocument};
-use serde_json::{Value, json};
+use seekscope_run::{FindingChange, Outcome, RunDocument};
+use serde::Serialize;
 
+use super::{CompareOutput, CompareSummary, Run, path_of};
 use crate::args::CompareArgs;
 use crate::doctor::{Conclusion, Earlier};
 use crate::output;
-
-type Run = (RunDirectory, RunDocument);
 
 /// Prints what changed from the first to the second, or JSON. Nothing is written to either.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
@@ -21,7 +19,13 @@ pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let since = Earlier::of(&args.first, first.1.clone(), earlier.diagnosis().clone());
     let changes = since.compare(&document, later.diagnosis()).changes;
     if args.output.json {
-        return output::print_json(&as_json(first, second, &later, &changes));
+        let summary = CompareSummary::Doctor(ExaminationsCompared {
+            first: ExaminedRun::of(first),
+            second: ExaminedRun::of(second),
+            changes: &changes,
+        });
+        let findings = &later.diagnosis().findings;
+        return output::print_json(&CompareOutput::new(Outcome::Ok, second, summary, findings));
     }
     let mut text = format!(
         "A: {}\nB: {}\n",
@@ -43,19 +47,26 @@ fn concluded(run: &Run) -> Result<(Conclusion, RunDocument)> {
     Ok((conclusion, document))
 }
 
-fn as_json(first: &Run, second: &Run, later: &Conclusion, changes: &[FindingChange]) -> Value {
-    let path = |path: &Path| path.display().to_string();
-    json!({
-        "schema": "seekscope/compare/1",
-        "command": "compare",
-        "outcome": "ok",
-        "run_dir": path(second.0.path()),
-        "summary": {
-            "kind": "doctor",
-            "first": { "run_dir": path(first.0.path()), "outcome": first.1.outcome },
-            "second": { "run_dir": path(second.0.path()), "outcome": second.1.outcome },
-            "changes": changes,
-        },
-        "findings": later.diagnosis().findings,
-    })
+/// Which findings are gone, new, better or worse.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExaminationsCompared<'a> {
+    first: ExaminedRun,
+    second: ExaminedRun,
+    changes: &'a [FindingChange],
+}
+
+/// A run that is compared.
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExaminedRun {
+    run_dir: String,
+    outcome: Outcome,
+}
+
+impl ExaminedRun {
+    fn of(run: &Run) -> Self {
+        Self {
+            run_dir: path_of(run),
+            outcome: run.1.outcome,
+        }
+    }
 }

@@ -3,25 +3,28 @@
 use std::collections::HashMap;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_layout::decay::LeafChanges;
 use seekscope_report::layout::{LayoutComparison, PairedFiles, comparison_terminal};
-use seekscope_run::{LayoutFile, RunDirectory, RunDocument};
+use seekscope_run::{LayoutFile, Outcome};
 use seekscope_wiredtiger::Leaf;
-use serde_json::{Value, json};
+use serde::Serialize;
 
+use super::{CompareOutput, CompareSummary, Run, path_of};
 use crate::args::CompareArgs;
-use crate::layout::{file_summary, layout_of, leaves_by_file};
+use crate::layout::{FileSummary, layout_of, leaves_by_file};
 use crate::output;
 use crate::progress::Progress;
 
-type Run = (RunDirectory, RunDocument);
 type Leaves = HashMap<u32, Vec<Leaf>>;
 
 /// Prints both beside one another, or as JSON.
 pub fn compare(first: &Run, second: &Run, args: &CompareArgs) -> Result<()> {
     let pairs = pairs(first, second, args)?;
     if args.output.json {
-        return output::print_json(&document(first, second, &pairs));
+        let summary = CompareSummary::Layout(LayoutsCompared::of(first, second, &pairs));
+        let findings = &second.1.findings;
+        return output::print_json(&CompareOutput::new(Outcome::Ok, second, summary, findings));
     }
     let comparison = LayoutComparison {
         first: &first.1,
@@ -96,38 +99,70 @@ fn moved(first: (&Leaves, &LayoutFile), second: (&Leaves, &LayoutFile)) -> Optio
     Some(LeafChanges::between(before, after).new_places())
 }
 
-fn document(first: &Run, second: &Run, pairs: &[PairedFiles<'_>]) -> Value {
-    let run = |run: &Run| {
+/// Two layouts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct LayoutsCompared<'a> {
+    first: LayoutRun<'a>,
+    second: LayoutRun<'a>,
+    /// What is in both first, by how much a scan's time changed.
+    files: Vec<FilesCompared<'a>>,
+}
+
+/// A run that is compared.
+#[derive(Debug, Serialize, JsonSchema)]
+struct LayoutRun<'a> {
+    run_dir: String,
+    outcome: Outcome,
+    path: Option<&'a str>,
+    /// The disk that scans were predicted for.
+    predicted_for: Option<&'a str>,
+}
+
+/// A file in both runs, or in one.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FilesCompared<'a> {
+    file: Option<&'a str>,
+    namespace: Option<&'a str>,
+    index: Option<&'a str>,
+    /// Leaves of the second that are not where any of the first was; null for different files, or where a leaf list
+    /// is missing.
+    moved_leaf_pages: Option<u64>,
+    first: Option<FileSummary<'a>>,
+    second: Option<FileSummary<'a>>,
+}
+
+impl<'a> LayoutsCompared<'a> {
+    fn of(first: &'a Run, second: &'a Run, pairs: &[PairedFiles<'a>]) -> Self {
+        Self {
+            first: LayoutRun::of(first),
+            second: LayoutRun::of(second),
+            files: pairs.iter().map(FilesCompared::of).collect(),
+        }
+    }
+}
+
+impl<'a> LayoutRun<'a> {
+    fn of(run: &'a Run) -> Self {
         let layout = run.1.layout.as_ref();
-        json!({
-            "run_dir": run.0.path().display().to_string(),
-            "outcome": run.1.outcome,
-            "path": layout.map(|l| &l.path),
-            "predicted_for": layout.map(|l| &l.predicted_for),
-        })
-    };
-    let pair = |pair: &PairedFiles<'_>| {
+        Self {
+            run_dir: path_of(run),
+            outcome: run.1.outcome,
+            path: layout.map(|l| l.path.as_str()),
+            predicted_for: layout.map(|l| l.predicted_for.as_str()),
+        }
+    }
+}
+
+impl<'a> FilesCompared<'a> {
+    fn of(pair: &PairedFiles<'a>) -> Self {
         let file = pair.first.or(pair.second);
-        json!({
-            "file": file.map(|f| &f.file),
-            "namespace": file.and_then(|f| f.namespace.as_ref()),
-            "index": file.and_then(|f| f.index.as_ref()),
-            "moved_leaf_pages": pair.moved_leaf_pages,
-            "first": pair.first.map(file_summary),
-            "second": pair.second.map(file_summary),
-        })
-    };
-    json!({
-        "schema": "seekscope/compare/1",
-        "command": "compare",
-        "outcome": "ok",
-        "run_dir": second.0.path().display().to_string(),
-        "summary": {
-            "kind": "layout",
-            "first": run(first),
-            "second": run(second),
-            "files": pairs.iter().map(pair).collect::<Vec<_>>(),
-        },
-        "findings": second.1.findings,
-    })
+        Self {
+            file: file.map(|f| f.file.as_str()),
+            namespace: file.and_then(|f| f.namespace.as_deref()),
+            index: file.and_then(|f| f.index.as_deref()),
+            moved_leaf_pages: pair.moved_leaf_pages,
+            first: pair.first.map(FileSummary::of),
+            second: pair.second.map(FileSummary::of),
+        }
+    }
 }

@@ -3,10 +3,10 @@
 mod job;
 mod measurement;
 mod place;
-mod predict;
+pub mod predict;
 mod records;
 mod results;
-mod summary;
+pub mod summary;
 mod survey;
 
 pub use measurement::{held_back, show};

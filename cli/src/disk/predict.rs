@@ -1,15 +1,16 @@
 //! `seekscope disk predict`: what a trace or an order of blocks costs on a disk that was measured.
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_disk::model::{
-    Access, CALL_BYTES_MAX, Order, PredictOptions, Prediction, Region, accesses_of_trace, predict,
-    without_think_time,
+    Access, CALL_BYTES_MAX, ClassCost, Order, PredictOptions, Prediction, Region,
+    accesses_of_trace, predict, without_think_time,
 };
 use seekscope_doctor::wording::capitalised;
 use seekscope_report::terminal::visible;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
-use seekscope_run::{DeviceModel, IoEvent, RunDirectory};
-use serde_json::{Value, json};
+use seekscope_run::{DeviceModel, Finding, IoEvent, Outcome, RunDirectory};
+use serde::Serialize;
 
 use super::results::load_model;
 use crate::args::PredictArgs;
@@ -27,6 +28,52 @@ struct Work {
     /// Of a trace: from its first call to the end of its last, where it was recorded.
     recorded_ns: Option<u64>,
     about: String,
+}
+
+/// What `--json` prints of a prediction. Names stay stable; fields may be added. null means unknown, which is not
+/// zero.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct PredictOutput<'a> {
+    /// Name and version of this form.
+    schema: String,
+    command: &'static str,
+    #[schemars(extend("const" = "ok"))]
+    outcome: Outcome,
+    /// The run that holds the model.
+    run_dir: String,
+    summary: PredictSummary<'a>,
+    /// None: a prediction concludes nothing.
+    findings: [Finding; 0],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct PredictSummary<'a> {
+    /// What was predicted, for people.
+    about: &'a str,
+    /// The disk of the model, for people.
+    disk: &'a str,
+    /// Largest relative distance of a measured read size from the model's line.
+    #[schemars(range(min = 0))]
+    fit_error: f64,
+    #[schemars(range(min = 1))]
+    accesses: usize,
+    /// With the time between calls as recorded.
+    #[schemars(range(min = 0))]
+    predicted_s: f64,
+    #[schemars(range(min = 0))]
+    predicted_without_think_time_s: f64,
+    /// Of a trace, where it was recorded.
+    #[schemars(range(min = 0))]
+    recorded_s: Option<f64>,
+    /// Sent to the device, read-ahead included.
+    device_requests: u64,
+    device_bytes: u64,
+    /// Bytes of reads that were in the page cache, or on their way into it.
+    cached_bytes: u64,
+    /// Which accesses cost the time, without the time between calls.
+    by_class: &'a [ClassCost],
+    /// What the prediction leaves out, in sentences.
+    not_modelled: Vec<&'a String>,
 }
 
 /// Runs the command.
@@ -52,7 +99,14 @@ pub fn run(args: &PredictArgs) -> Result<()> {
     without_think_time(&mut work.accesses);
     let disk_alone = predict(&model, &work.accesses, &options);
     if args.output.json {
-        output::print_json(&document_of(args, &model, &work, &as_recorded, &disk_alone))
+        output::print_json(&PredictOutput {
+            schema: output::versioned("disk-predict"),
+            command: "disk predict",
+            outcome: Outcome::Ok,
+            run_dir: args.model.display().to_string(),
+            summary: PredictSummary::of(&model, &work, &as_recorded, &disk_alone),
+            findings: [],
+        })
     } else {
         output::print(&text(&model, &work, &as_recorded, &disk_alone))
     }
@@ -160,35 +214,29 @@ fn parse_order(text: &str) -> Result<Order> {
     .into())
 }
 
-fn document_of(
-    args: &PredictArgs,
-    model: &DeviceModel,
-    work: &Work,
-    as_recorded: &Prediction,
-    disk_alone: &Prediction,
-) -> Value {
-    let seconds = |ns: u64| ns as f64 / 1e9;
-    json!({
-        "schema": "seekscope/disk-predict/1",
-        "command": "disk predict",
-        "outcome": "ok",
-        "run_dir": args.model.display().to_string(),
-        "summary": {
-            "about": work.about,
-            "disk": model.disk,
-            "fit_error": model.fit_error,
-            "accesses": work.accesses.len(),
-            "predicted_s": seconds(as_recorded.elapsed_ns),
-            "predicted_without_think_time_s": seconds(disk_alone.elapsed_ns),
-            "recorded_s": work.recorded_ns.map(seconds),
-            "device_requests": as_recorded.device_requests,
-            "device_bytes": as_recorded.device_bytes,
-            "cached_bytes": as_recorded.cached_bytes,
-            "by_class": disk_alone.by_class,
-            "not_modelled": as_recorded.unmodelled.iter().chain(&work.notes).collect::<Vec<_>>(),
-        },
-        "findings": [],
-    })
+impl<'a> PredictSummary<'a> {
+    fn of(
+        model: &'a DeviceModel,
+        work: &'a Work,
+        as_recorded: &'a Prediction,
+        disk_alone: &'a Prediction,
+    ) -> Self {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        Self {
+            about: &work.about,
+            disk: &model.disk,
+            fit_error: model.fit_error,
+            accesses: work.accesses.len(),
+            predicted_s: seconds(as_recorded.elapsed_ns),
+            predicted_without_think_time_s: seconds(disk_alone.elapsed_ns),
+            recorded_s: work.recorded_ns.map(seconds),
+            device_requests: as_recorded.device_requests,
+            device_bytes: as_recorded.device_bytes,
+            cached_bytes: as_recorded.cached_bytes,
+            by_class: &disk_alone.by_class,
+            not_modelled: as_recorded.unmodelled.iter().chain(&work.notes).collect(),
+        }
+    }
 }
 
 /// Names come from the runs, which may be foreign: control characters are shown, not obeyed.

@@ -15,9 +15,9 @@ use seekscope_run::{
     parse_tag,
 };
 
-use super::summary;
+use super::summary::DiskSummary;
 use crate::args::OutputArgs;
-use crate::output;
+use crate::output::{self, DiskRunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -46,7 +46,8 @@ impl Results {
             predictions,
         };
         if let Some(measurement) = &session.document.disk {
-            session.document.summary = summary::summary(measurement, &results.predictions);
+            let summary = DiskSummary::of(measurement, &results.predictions);
+            session.document.summary = serde_json::to_value(summary)?;
         }
         session.save()?;
         session
@@ -68,7 +69,9 @@ impl Results {
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         if args.json {
             let run_dir = session.directory.path().display().to_string();
-            output::print_json(&summary::document(&session.document, &run_dir))?;
+            let document = &session.document;
+            let shown = DiskRunOutput::of("disk", document, &run_dir, &document.summary);
+            output::print_json(&shown)?;
         } else {
             output::print(&terminal(&self.input(session), progress.width()))?;
         }

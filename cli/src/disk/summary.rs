@@ -1,35 +1,164 @@
 //! The figures of a disk run as JSON: `summary` of `run.json` and of `--json`. Names are stable;
 //! see `docs/schema/disk.schema.json`.
 
+use schemars::JsonSchema;
 use seekscope_report::disk::{OrderPrediction, sentences};
-use seekscope_run::{DiskMeasurement, DiskStep, JobOutcome, RunDocument};
-use serde_json::{Map, Value, json};
+use seekscope_run::{
+    AccessKind, DeviceModel, DiskMeasurement, DiskStep, EngineKind, JobOutcome, StepGroup,
+    Surroundings,
+};
+use serde::Serialize;
 
 use crate::latency::LatencyUs;
 
-/// Builds it: of a survey all steps, of a single job its figures.
-pub fn summary(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
-    let common = json!({
-        "profile": measurement.profile,
-        "direct": is_direct(measurement),
-        "direct_evidence": measurement.direct.evidence,
-        "disk": measurement.disk.label(),
-        "emulated": measurement.disk.is_emulated(),
-        "file_bytes": measurement.file_bytes,
-        "existing_file": measurement.existing_file,
-        "written_bytes": measurement.written_bytes,
-        "clock_read_ns": measurement.clock_read_ns,
-        "surroundings": measurement.surroundings,
-    });
-    let own = match measurement.profile.as_str() {
-        "job" => measurement
-            .steps
-            .first()
-            .and_then(job)
-            .unwrap_or(Value::Null),
-        _ => survey(measurement, predictions),
-    };
-    merged(common, own)
+/// What a disk can do: of a survey all steps, of a single job its figures.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum DiskSummary<'a> {
+    Survey(SurveySummary<'a>),
+    Job(Box<JobSummary<'a>>),
+    /// A single job that ended before it had measured anything.
+    #[schemars(extend("not" = { "anyOf": [{ "required": ["access"] }, { "required": ["steps"] }] }))]
+    Unmeasured(CommonSummary<'a>),
+}
+
+/// What surveys and single jobs have in common.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct CommonSummary<'a> {
+    #[schemars(extend("enum" = ["quick", "full", "sustained", "job"]))]
+    profile: &'a str,
+    /// Direct I/O was tried on the file and left nothing in the page cache; of a single job, that it used it.
+    direct: bool,
+    /// How that was found out, for people.
+    direct_evidence: &'a str,
+    disk: String,
+    /// True: reads were throttled by the kernel, the figures are not this disk's.
+    emulated: bool,
+    file_bytes: u64,
+    /// The file read from, when it is not seekscope's own.
+    existing_file: Option<&'a str>,
+    /// To the disk by this run, by the kernel's count.
+    written_bytes: u64,
+    /// Cost of reading the clock once; one or two readings per operation.
+    #[schemars(range(min = 0))]
+    clock_read_ns: f64,
+    surroundings: &'a Surroundings,
+}
+
+/// All steps of a survey, and what they come to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct SurveySummary<'a> {
+    #[serde(flatten)]
+    common: CommonSummary<'a>,
+    steps: Vec<StepSummary<'a>>,
+    /// null where the steps were too few.
+    model: Option<&'a DeviceModel>,
+    /// The model tried on the orders that were measured.
+    predictions: &'a [OrderPrediction],
+    /// What the numbers mean for a database, in sentences.
+    meaning: Vec<Meaning>,
+}
+
+/// What steps come to, for one question.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Meaning {
+    about: &'static str,
+    text: String,
+}
+
+/// A single job.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct JobSummary<'a> {
+    #[serde(flatten)]
+    common: CommonSummary<'a>,
+    #[serde(flatten)]
+    figures: Figures<'a>,
+}
+
+/// One step of a survey.
+#[derive(Debug, Serialize, JsonSchema)]
+struct StepSummary<'a> {
+    name: &'a str,
+    group: StepGroup,
+    /// What the process had the block layer fetch, by the kernel's count.
+    device_read_bytes: Option<u64>,
+    #[schemars(range(min = 0, max = 1))]
+    io_pressure: Option<f64>,
+    #[schemars(range(min = 0))]
+    load_1m: f64,
+    /// The page cache was not to be used.
+    direct: bool,
+    #[serde(flatten)]
+    figures: Figures<'a>,
+}
+
+/// What a job did and came to.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Figures<'a> {
+    access: AccessKind,
+    engine: EngineKind,
+    #[schemars(range(min = 1))]
+    block_bytes: u64,
+    /// Requests in flight per thread.
+    #[schemars(range(min = 1))]
+    depth: u32,
+    #[schemars(range(min = 1))]
+    threads: u32,
+    /// All threads together; null is as fast as it goes.
+    rate_per_s: Option<f64>,
+    #[schemars(range(min = 0))]
+    elapsed_s: f64,
+    operations: u64,
+    #[schemars(range(min = 0))]
+    iops: f64,
+    #[schemars(range(min = 0))]
+    bytes_per_s: f64,
+    /// Of the reads, or of the writes where nothing was read; from the intended start where there is a rate.
+    latency_us: LatencyUs,
+    /// From the call, where there is a rate.
+    service_us: Option<LatencyUs>,
+    write_latency_us: Option<LatencyUs>,
+    sync_latency_us: Option<LatencyUs>,
+    #[schemars(range(min = 0))]
+    cpu_us_per_io: Option<f64>,
+    /// Operations that were due and not issued when time was over.
+    behind: u64,
+    /// What the engine could not use.
+    engine_notes: &'a [String],
+}
+
+impl<'a> DiskSummary<'a> {
+    /// That of a record.
+    pub fn of(measurement: &'a DiskMeasurement, predictions: &'a [OrderPrediction]) -> Self {
+        let common = CommonSummary::of(measurement);
+        if measurement.profile != "job" {
+            return Self::Survey(SurveySummary::of(common, measurement, predictions));
+        }
+        match measurement.steps.first().and_then(DiskStep::main) {
+            Some(main) => Self::Job(Box::new(JobSummary {
+                common,
+                figures: Figures::of(main),
+            })),
+            None => Self::Unmeasured(common),
+        }
+    }
+}
+
+impl<'a> CommonSummary<'a> {
+    fn of(measurement: &'a DiskMeasurement) -> Self {
+        Self {
+            profile: &measurement.profile,
+            direct: is_direct(measurement),
+            direct_evidence: &measurement.direct.evidence,
+            disk: measurement.disk.label(),
+            emulated: measurement.disk.is_emulated(),
+            file_bytes: measurement.file_bytes,
+            existing_file: measurement.existing_file.as_deref(),
+            written_bytes: measurement.written_bytes,
+            clock_read_ns: measurement.clock_read_ns,
+            surroundings: &measurement.surroundings,
+        }
+    }
 }
 
 /// Direct I/O goes around the page cache here, and a single job used it.
@@ -40,95 +169,68 @@ fn is_direct(measurement: &DiskMeasurement) -> bool {
     measurement.direct.real && single.unwrap_or(true)
 }
 
-fn merged(first: Value, second: Value) -> Value {
-    let mut all = Map::new();
-    for part in [first, second] {
-        if let Value::Object(fields) = part {
-            all.extend(fields);
+impl<'a> SurveySummary<'a> {
+    fn of(
+        common: CommonSummary<'a>,
+        measurement: &'a DiskMeasurement,
+        predictions: &'a [OrderPrediction],
+    ) -> Self {
+        let meaning = |(about, text): (_, _)| Meaning { about, text };
+        Self {
+            common,
+            steps: measurement
+                .steps
+                .iter()
+                .filter_map(StepSummary::of)
+                .collect(),
+            model: measurement.model.as_ref(),
+            predictions,
+            meaning: sentences(measurement).into_iter().map(meaning).collect(),
         }
     }
-    Value::Object(all)
 }
 
-/// The document printed by `--json`.
-pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    json!({
-        "schema": "seekscope/disk/1",
-        "command": run.command,
-        "outcome": run.outcome,
-        "outcome_reason": run.outcome_reason,
-        "run_dir": run_dir,
-        "host": run.host,
-        "device": run.device,
-        "limitations": run.limitations,
-        "summary": run.summary,
-        "findings": run.findings,
-    })
-}
-
-fn survey(measurement: &DiskMeasurement, predictions: &[OrderPrediction]) -> Value {
-    let meanings = sentences(measurement);
-    json!({
-        "steps": measurement.steps.iter().map(step).collect::<Vec<_>>(),
-        "model": measurement.model,
-        "predictions": predictions.iter().map(|p| json!({
-            "name": p.name,
-            "measured_per_s": p.measured_per_s,
-            "predicted_per_s": p.predicted_per_s,
-        })).collect::<Vec<_>>(),
-        "meaning": meanings.iter().map(|(about, text)| json!({
-            "about": about,
-            "text": text,
-        })).collect::<Vec<_>>(),
-    })
-}
-
-fn step(step: &DiskStep) -> Value {
-    merged(
-        json!({
-            "name": step.name,
-            "group": step.group,
-            "device_read_bytes": step.device_read_bytes,
-            "io_pressure": step.io_pressure,
-            "load_1m": step.load_1m,
-        }),
-        step.main().map(outcome).unwrap_or_default(),
-    )
-}
-
-fn job(step: &DiskStep) -> Option<Value> {
-    let main = step.main()?;
-    // Whether direct I/O was asked for and real stands at the top.
-    let mut figures = outcome(main);
-    if let Value::Object(fields) = &mut figures {
-        fields.remove("direct");
+impl<'a> StepSummary<'a> {
+    /// Each step has a job that it is about.
+    fn of(step: &'a DiskStep) -> Option<Self> {
+        let main = step.main()?;
+        Some(Self {
+            name: &step.name,
+            group: step.group,
+            device_read_bytes: step.device_read_bytes,
+            io_pressure: step.io_pressure,
+            load_1m: step.load_1m,
+            direct: main.job.direct,
+            figures: Figures::of(main),
+        })
     }
-    Some(figures)
 }
 
-fn outcome(outcome: &JobOutcome) -> Value {
-    let main = match outcome.reads.operations {
-        0 => &outcome.writes,
-        _ => &outcome.reads,
-    };
-    json!({
-        "access": outcome.job.access,
-        "engine": outcome.job.engine,
-        "block_bytes": outcome.job.block_bytes,
-        "depth": outcome.job.depth,
-        "threads": outcome.job.threads,
-        "rate_per_s": outcome.job.rate_per_s,
-        "direct": outcome.job.direct,
-        "elapsed_s": outcome.elapsed_ns as f64 / 1e9,
-        "operations": outcome.operations(),
-        "iops": outcome.iops(),
-        "bytes_per_s": outcome.bytes_per_s(),
-        "latency_us": LatencyUs::from(main.latency),
-        "service_us": main.service.map(LatencyUs::from),
-        "write_latency_us": (outcome.writes.operations > 0).then(|| LatencyUs::from(outcome.writes.latency)),
-        "sync_latency_us": (outcome.syncs.operations > 0).then(|| LatencyUs::from(outcome.syncs.latency)),
-        "cpu_us_per_io": outcome.cpu_us_per_io(),
-        "behind": outcome.behind,
-        "engine_notes": outcome.engine_notes,
-    })
+impl<'a> Figures<'a> {
+    fn of(outcome: &'a JobOutcome) -> Self {
+        let main = match outcome.reads.operations {
+            0 => &outcome.writes,
+            _ => &outcome.reads,
+        };
+        let of_any = |operations: u64, latency| (operations > 0).then(|| LatencyUs::from(latency));
+        Self {
+            access: outcome.job.access,
+            engine: outcome.job.engine,
+            block_bytes: outcome.job.block_bytes,
+            depth: outcome.job.depth,
+            threads: outcome.job.threads,
+            rate_per_s: outcome.job.rate_per_s,
+            elapsed_s: outcome.elapsed_ns as f64 / 1e9,
+            operations: outcome.operations(),
+            iops: outcome.iops(),
+            bytes_per_s: outcome.bytes_per_s(),
+            latency_us: LatencyUs::from(main.latency),
+            service_us: main.service.map(LatencyUs::from),
+            write_latency_us: of_any(outcome.writes.operations, outcome.writes.latency),
+            sync_latency_us: of_any(outcome.syncs.operations, outcome.syncs.latency),
+            cpu_us_per_io: outcome.cpu_us_per_io(),
+            behind: outcome.behind,
+            engine_notes: &outcome.engine_notes,
+        }
+    }
 }

@@ -2,21 +2,46 @@
 //! end, by `doctor RUN` and `report` later, so that all agree.
 
 use anyhow::{Context, Result};
-use seekscope_doctor::{Counters, Diagnosis, Evidence, diagnose, disk_opinion};
+use schemars::JsonSchema;
+use seekscope_doctor::{Answers, Counters, Diagnosis, Evidence, diagnose, disk_opinion};
 use seekscope_pattern::{DeviceUse, DeviceUseFinder, TraceAnalysis};
 use seekscope_report::doctor::{DoctorReportInput, first_screen, html, verdict};
-use seekscope_run::{IoEvent, LeafRecord, RunDirectory, RunDocument};
-use serde_json::{Value, json};
+use seekscope_run::{ExaminationRecord, IoEvent, LeafRecord, RunDirectory, RunDocument};
+use serde::Serialize;
 
 use super::judgement::Earlier;
 use super::scan_times;
 use crate::args::OutputArgs;
-use crate::output::{self, run_document};
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::trace::{analyse, close_abandoned_phase, trace_summary};
+use crate::trace::{TraceSummary, analyse, close_abandoned_phase};
 
 const READING: &str = "while reading the events of the run";
+
+/// What `--json` prints of an examination. Names stay stable; fields may be added. null means unknown, which is not
+/// zero. Sizes are bytes, times carry their unit in the name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DoctorOutput<'a, Summary> {
+    #[serde(flatten)]
+    run: RunOutput<'a, Summary>,
+    /// What was gathered beside trace and counters: members, collections, operations, host settings, the disk's
+    /// ability (`disk_opinion`: as this run shows it, which all answers use), cost, and what changed since an earlier run.
+    examination: Option<&'a ExaminationRecord>,
+}
+
+/// The figures of a run as JSON; see `docs/schema/doctor.schema.json`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExaminedSummary<'a> {
+    /// The whole in one sentence.
+    verdict: String,
+    #[schemars(range(min = 0))]
+    observed_s: Option<f64>,
+    /// The tables behind the findings; what could not be answered is null or empty.
+    answers: &'a Answers,
+    /// As summary of seekscope/trace/1; null where nothing was traced.
+    trace: Option<TraceSummary<'a>>,
+}
 
 /// See the module.
 pub struct Conclusion {
@@ -37,7 +62,7 @@ impl Conclusion {
             .document
             .findings
             .clone_from(&conclusion.diagnosis.findings);
-        session.document.summary = conclusion.summary(session);
+        session.document.summary = serde_json::to_value(conclusion.summary(session))?;
         session.save()?;
         conclusion.save_report(session)?;
         Ok(conclusion)
@@ -94,17 +119,16 @@ impl Conclusion {
         &self.diagnosis
     }
 
-    /// The figures of the run as JSON; see `docs/schema/doctor.schema.json`.
-    fn summary(&self, session: &Session) -> Value {
+    fn summary<'a>(&'a self, session: &'a Session) -> ExaminedSummary<'a> {
         let phase = session.document.phases.first();
         let observed_s = phase.map(|p| p.ended_ns.saturating_sub(p.started_ns) as f64 / 1e9);
-        let trace = self.trace.as_ref().map(|trace| trace_summary(phase, trace));
-        json!({
-            "verdict": self.with_input(session, |input| verdict(&input)),
-            "observed_s": observed_s,
-            "answers": self.diagnosis.answers,
-            "trace": trace,
-        })
+        let trace = self.trace.as_ref();
+        ExaminedSummary {
+            verdict: self.with_input(session, |input| verdict(&input)),
+            observed_s,
+            answers: &self.diagnosis.answers,
+            trace: trace.map(|trace| TraceSummary::of(phase, trace)),
+        }
     }
 
     fn save_report(&self, session: &Session) -> Result<()> {
@@ -131,7 +155,11 @@ impl Conclusion {
     /// Prints the first screen, or JSON with everything, on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         if args.json {
-            output::print_json(&document(session))?;
+            let run_dir = session.directory.path().display().to_string();
+            output::print_json(&DoctorOutput {
+                run: RunOutput::of("doctor", &session.document, &run_dir),
+                examination: session.document.examination.as_ref(),
+            })?;
         } else {
             let width = progress.width();
             output::print(&self.with_input(session, |input| first_screen(&input, width)))?;
@@ -142,15 +170,6 @@ impl Conclusion {
         ));
         Ok(())
     }
-}
-
-/// What `--json` prints.
-fn document(session: &Session) -> Value {
-    let run_dir = session.directory.path().display().to_string();
-    let mut document = run_document("seekscope/doctor/1", &session.document, &run_dir);
-    let examination = session.document.examination.as_ref();
-    document["examination"] = json!(examination);
-    document
 }
 
 /// Who used the disk: a second pass over the events.

@@ -4,7 +4,7 @@
 //! `conclusion` derives all that is said from the records of any run, `recorded` of those that were brought
 //! here, `judgement` holds findings against an earlier run's and a user's limits.
 
-mod conclusion;
+pub mod conclusion;
 mod demo;
 mod diagnostic_folder;
 mod examine;

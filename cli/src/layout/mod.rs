@@ -20,7 +20,7 @@ pub use place::{Whereabouts, find_file, seen_from_here};
 pub use record::Recorder;
 pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};
-pub use summary::{file as file_summary, summary};
+pub use summary::{FileSummary, LayoutSummary, PredictedScanS};
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;

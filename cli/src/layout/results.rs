@@ -10,10 +10,10 @@ use seekscope_report::layout::{LayoutReportInput, TerminalOptions, detailed, htm
 use seekscope_run::{LeafRecord, RunError};
 
 use super::since::leaves_by_file;
-use super::summary;
+use super::summary::LayoutSummary;
 use crate::args::OutputArgs;
 use crate::environment;
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
@@ -44,7 +44,7 @@ impl Results {
                 let strip = Strip::of(leaves, file.file_bytes, STRIP_COLUMNS, STRIP_ROWS);
                 strips.insert(file.file_id, strip.drawing());
             }
-            session.document.summary = summary::summary(layout);
+            session.document.summary = serde_json::to_value(LayoutSummary::of(layout))?;
             session.document.findings = key_order::of_layout(&session.document);
             session.document.findings.truncate(FINDINGS_MAX);
         }
@@ -72,8 +72,7 @@ impl Results {
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
         if args.json {
             let run_dir = session.directory.path().display().to_string();
-            let document = output::run_document("seekscope/layout/1", &session.document, &run_dir);
-            output::print_json(&document)?;
+            output::print_json(&RunOutput::of("layout", &session.document, &run_dir))?;
         } else {
             let options = TerminalOptions {
                 width: progress.width(),

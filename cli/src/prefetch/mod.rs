@@ -14,15 +14,14 @@ use seekscope_layout::typical_disks;
 use seekscope_prefetch::{Control, Prefetch, Request, Status};
 use seekscope_report::page::html::report;
 use seekscope_run::units::format_bytes;
-use seekscope_run::{DeviceModel, HostFacts, RunDocument};
-use serde_json::json;
+use seekscope_run::{DeviceModel, HostFacts};
 
 use crate::args::{OutputArgs, PrefetchArgs};
 use crate::disk::load_model;
 use crate::ending;
 use crate::exit::{CommandFailed, Interrupted, Usage};
 use crate::interruption::Interruption;
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::{Progress, Step};
 use crate::session::Session;
 use crate::trace::StartedCommand;
@@ -193,7 +192,7 @@ fn finish(
     done: Result<Option<ExitStatus>>,
     signal: Option<&'static str>,
 ) -> Result<()> {
-    session.document.summary = summary(&session.document);
+    session.document.summary = serde_json::to_value(&session.document.prefetch)?;
     let is_done = done.is_ok();
     let worked = done.and_then(|status| match (signal, status) {
         (Some(signal), _) => Err(Interrupted(signal).into()),
@@ -206,11 +205,6 @@ fn finish(
     })
 }
 
-/// The figures, as they stand in the record.
-fn summary(document: &RunDocument) -> serde_json::Value {
-    json!(document.prefetch)
-}
-
 /// Writes the page of a finished run, and prints text, or JSON.
 pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     let (document, directory) = (&session.document, &session.directory);
@@ -220,8 +214,7 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     match (&document.prefetch, args.json) {
         (_, true) => {
             let run_dir = directory.path().display().to_string();
-            let shown = output::run_document("seekscope/prefetch/1", document, &run_dir);
-            output::print_json(&shown)?;
+            output::print_json(&RunOutput::of("prefetch", document, &run_dir))?;
         }
         (Some(record), false) => {
             output::print(&content::text(document, record, progress.width()))?;

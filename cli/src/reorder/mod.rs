@@ -13,7 +13,7 @@ mod place;
 mod plan;
 mod recovery;
 mod results;
-mod summary;
+pub mod summary;
 mod telling;
 mod write_rate;
 mod writers;

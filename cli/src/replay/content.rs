@@ -123,12 +123,9 @@ fn key_figures(summary: &ReplaySummary) -> Vec<(&'static str, String)> {
         ("as recorded", format!("{:.0}", outcome.recorded_per_s)),
     ];
     let reads = &outcome.reads;
-    if reads.replayed.latency.count > 0 {
-        figures.push((
-            "99 % of the reads within",
-            format_ns(reads.replayed.latency.p99_ns),
-        ));
-        figures.push(("as recorded", format_ns(reads.recorded.latency.p99_ns)));
+    if let (Some(replayed), Some(recorded)) = (&reads.replayed.latency, &reads.recorded.latency) {
+        figures.push(("99 % of the reads within", format_ns(replayed.p99_ns)));
+        figures.push(("as recorded", format_ns(recorded.p99_ns)));
     }
     figures
 }
@@ -209,12 +206,12 @@ fn operations(summary: &ReplaySummary) -> Table {
 fn operation(table: &mut Table, name: &str, comparison: &OperationComparison) {
     let (recorded, replayed) = (&comparison.recorded, &comparison.replayed);
     table.group(name);
-    table.row(row("recorded", side(recorded, &recorded.latency)));
-    table.row(row("replayed", side(replayed, &replayed.latency)));
+    table.row(row("recorded", side(recorded, recorded.latency.as_ref())));
+    table.row(row("replayed", side(replayed, replayed.latency.as_ref())));
     if let Some(response) = &replayed.response {
         table.row(row(
             "replayed, from the intended start",
-            side(replayed, response),
+            side(replayed, Some(response)),
         ));
     }
     if let Some(of) = &comparison.ratio {
@@ -227,21 +224,20 @@ fn row(name: &str, cells: [String; 9]) -> Vec<Cell> {
     std::iter::once(Cell::from(name)).chain(cells).collect()
 }
 
-fn side(side: &Side, latency: &LatencySummary) -> [String; 9] {
-    let ns = |ns: u64| match latency.count {
-        0 => NONE.into(),
-        _ => format_ns(ns),
+fn side(side: &Side, latency: Option<&LatencySummary>) -> [String; 9] {
+    let ns = |of: fn(&LatencySummary) -> u64| {
+        latency.map_or_else(|| NONE.into(), |latency| format_ns(of(latency)))
     };
     [
         format_count(side.count),
         format_count(side.errors),
         format_bytes(side.bytes),
-        ns(mean_ns(latency)),
-        ns(latency.p50_ns),
-        ns(latency.p90_ns),
-        ns(latency.p99_ns),
-        ns(latency.p999_ns),
-        ns(latency.max_ns),
+        ns(mean_ns),
+        ns(|l| l.p50_ns),
+        ns(|l| l.p90_ns),
+        ns(|l| l.p99_ns),
+        ns(|l| l.p999_ns),
+        ns(|l| l.max_ns),
     ]
 }
 

@@ -4,7 +4,7 @@ mod content;
 mod prediction;
 mod records;
 mod selection;
-mod summary;
+pub mod summary;
 mod target;
 
 use std::sync::atomic::AtomicBool;
@@ -20,7 +20,7 @@ use crate::disk::{LIMITS_BESIDE_DATABASE, held_back};
 use crate::ending;
 use crate::exit::{BrokenOff, Interrupted, Usage};
 use crate::interruption::Interruption;
-use crate::output;
+use crate::output::{self, DiskRunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 use prediction::Predictor;
@@ -198,7 +198,7 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     directory.save_report(&report(document, page))?;
     if args.json {
         let run_dir = directory.path().display().to_string();
-        output::print_json(&summary::document(document, &run_dir))?;
+        output::print_json(&DiskRunOutput::of("replay", document, &run_dir, &summary))?;
     } else {
         output::print(&content::text(document, &summary, progress.width()))?;
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_disk::model::{PredictOptions, predict, without_think_time};
 use seekscope_disk::replay::Plan;
 use seekscope_run::{DeviceModel, HostFacts};
@@ -10,15 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::disk::load_model;
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// The device model's answer for the accesses that are played.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Predicted {
-    /// The run that holds the model, and the disk it was made on.
+    /// The run that holds the model.
     pub run: String,
+    /// The disk that it was made on.
     pub disk: String,
+    #[schemars(range(min = 0))]
     pub fit_error: f64,
-    /// With the recorded time between the calls, and without any.
+    /// With the recorded time between the calls.
     pub as_recorded_ns: u64,
+    /// Without any.
     pub without_think_time_ns: u64,
     /// At the speed of the replay: what its elapsed time is to be compared with.
     pub at_this_speed_ns: u64,

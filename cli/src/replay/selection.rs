@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use schemars::JsonSchema;
 use seekscope_disk::replay::{FileTotals, Plan, Planner, Recording, Regions, THREADS_MAX};
 use seekscope_run::{FileRecord, IoEvent, Phase, RunDirectory};
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,11 @@ use crate::args::ReplayArgs;
 use crate::exit::Usage;
 
 /// A file whose events are played.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlayedFile {
     pub file_id: u32,
     pub path: String,
+    /// 0 when unknown.
     pub size_bytes: u64,
     pub reads: u64,
     pub read_bytes: u64,

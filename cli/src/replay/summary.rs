@@ -2,10 +2,10 @@
 //! made from. Names are stable; see `docs/schema/replay.schema.json`.
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use seekscope_disk::replay::{PlanFacts, ReplayOutcome};
 use seekscope_run::RunDocument;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::prediction::Predicted;
 use super::selection::PlayedFile;
@@ -13,7 +13,7 @@ use super::target::TargetFacts;
 use crate::exit::Usage;
 
 /// How a replay ended, as far as its figures go; why is the run's own outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EndKind {
     Complete,
@@ -23,16 +23,20 @@ pub enum EndKind {
     Failed,
 }
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What was played, on what, and how it compares with the recording.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReplaySummary {
     /// The recorded run, for people.
     pub recording: String,
+    /// Whose events were played, in the order of their regions on the target.
+    #[schemars(length(min = 1))]
     pub files: Vec<PlayedFile>,
     pub target: TargetFacts,
-    /// Recorded seconds per played second; null without waiting.
+    /// Recorded seconds per played second; null: nothing was waited for.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub speed: Option<f64>,
     /// "closed" or "open".
+    #[schemars(extend("enum" = ["closed", "open"]))]
     #[serde(rename = "loop")]
     pub pacing: String,
     pub plan: PlanFacts,
@@ -52,20 +56,4 @@ impl ReplaySummary {
         serde_json::from_value(document.summary.clone())
             .context("the run's summary is not that of a replay")
     }
-}
-
-/// The document printed by `--json`.
-pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    json!({
-        "schema": "seekscope/replay/1",
-        "command": run.command,
-        "outcome": run.outcome,
-        "outcome_reason": run.outcome_reason,
-        "run_dir": run_dir,
-        "host": run.host,
-        "device": run.device,
-        "limitations": run.limitations,
-        "summary": run.summary,
-        "findings": run.findings,
-    })
 }

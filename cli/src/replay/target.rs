@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use seekscope_disk::replay::{Caching, Plan};
 use seekscope_disk::{Contents, CopyKind, DiskError, FillOptions, TestFile, probe_direct, safety};
 use seekscope_run::units::format_bytes;
@@ -22,7 +23,7 @@ const EVICTIONS_MAX: usize = 20;
 /// Direct I/O where the filesystem does not say what it needs.
 const ALIGNMENT_BYTES: u64 = 4096;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TargetKind {
     /// It existed, and is only read.
@@ -32,7 +33,7 @@ pub enum TargetKind {
 }
 
 /// What is known of the target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetFacts {
     pub kind: TargetKind,
     /// The file that existed or was copied; the directory of one that was created.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Write, stdout};
 
 use anyhow::{Context, Result};
-use seekscope_report::live::top::{Order, TopFrame, json, plain_text};
+use seekscope_report::live::top::{Order, TopFrame, TopOutput, plain_text};
 
 use crate::args::TopArgs;
 
@@ -30,7 +30,7 @@ impl Printer {
     /// Prints a frame at once; false if nobody reads it any more.
     pub fn print(&mut self, frame: &TopFrame) -> Result<bool> {
         let text = if self.as_json {
-            format!("{}\n", json(frame, self.order, self.files))
+            serde_json::to_string(&TopOutput::of(frame, self.order, self.files))? + "\n"
         } else {
             let gap = if self.is_first { "" } else { "\n" };
             let text = plain_text(frame, self.order, self.width, self.files);

@@ -8,16 +8,42 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
+use schemars::JsonSchema;
 use seekscope_exchange::export::{ChromeWriter, CsvWriter, FioVersion, FioWriter, Names};
 use seekscope_run::units::format_count;
-use seekscope_run::{FileRecord, IoEvent, JoinedParquetWriter, RunDirectory};
-use serde_json::json;
+use seekscope_run::{FileRecord, Finding, IoEvent, JoinedParquetWriter, Outcome, RunDirectory};
+use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::exit::Usage;
 use crate::output;
 use crate::progress::Progress;
+
+/// What `--json` prints of an export. Names stay stable; fields may be added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ExportOutput {
+    /// Name and version of this form.
+    schema: String,
+    command: &'static str,
+    #[schemars(extend("const" = "ok"))]
+    outcome: Outcome,
+    /// The run whose events they are.
+    run_dir: String,
+    summary: ExportSummary,
+    /// None: an export concludes nothing.
+    findings: [Finding; 0],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExportSummary {
+    /// The file written.
+    output: String,
+    /// Written.
+    events: u64,
+    /// Which the format cannot hold.
+    left_out: u64,
+}
 
 /// Runs the command. `stop` ends it early, and nothing is left behind.
 pub fn run(args: &ExportArgs, stop: &AtomicBool) -> Result<()> {
@@ -43,18 +69,18 @@ pub fn run(args: &ExportArgs, stop: &AtomicBool) -> Result<()> {
         return Err(Usage(format!("{run} holds no events to export")).into());
     }
     if args.output.json {
-        return output::print_json(&json!({
-            "schema": "seekscope/trace-export/1",
-            "command": "trace export",
-            "outcome": "ok",
-            "run_dir": directory.path().display().to_string(),
-            "summary": {
-                "output": args.destination.display().to_string(),
-                "events": counts.events - counts.left_out,
-                "left_out": counts.left_out,
+        return output::print_json(&ExportOutput {
+            schema: output::versioned("trace-export"),
+            command: "trace export",
+            outcome: Outcome::Ok,
+            run_dir: directory.path().display().to_string(),
+            summary: ExportSummary {
+                output: args.destination.display().to_string(),
+                events: counts.events - counts.left_out,
+                left_out: counts.left_out,
             },
-            "findings": [],
-        }));
+            findings: [],
+        });
     }
     if counts.left_out > 0 {
         let count = format_count(counts.left_out);

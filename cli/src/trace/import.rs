@@ -6,11 +6,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow};
+use schemars::JsonSchema;
 use seekscope_exchange::{DETECTION_BYTES, Format, ImportError, ImportSummary, detect, import};
 use seekscope_report::terminal::visible;
 use seekscope_run::units::format_count;
-use seekscope_run::{CacheState, ClockOffset, Disk, Outcome, Phase, TraceFacts};
-use serde_json::{Value, json};
+use seekscope_run::{
+    CacheState, ClockOffset, Disk, Finding, Limitation, Outcome, Phase, TraceFacts,
+};
+use serde::Serialize;
 
 use crate::args::{ImportArgs, ImportFormat};
 use crate::exit::{Usage, message_of};
@@ -118,7 +121,7 @@ fn close(
     for limitation in format.limitations(summary) {
         session.limit(limitation);
     }
-    session.document.summary = document_summary(format, summary);
+    session.document.summary = serde_json::to_value(ImportFigures::of(format, summary))?;
     session.document.started = ClockOffset {
         monotonic_ns: first_ns,
         realtime_ns: if summary.since_1970 {
@@ -142,18 +145,66 @@ fn end(session: &mut Session, ended: &Result<()>) -> Result<()> {
     session.save()
 }
 
-fn document_summary(format: Format, summary: &ImportSummary) -> Value {
-    let skipped = summary.skipped.iter().map(|(why, skipped)| {
-        json!({ "why": why, "lines": skipped.lines, "first_line": skipped.first_line })
-    });
-    json!({
-        "format": format.tool(),
-        "lines": summary.lines,
-        "seen": summary.events,
-        "written": summary.events,
-        "lost": 0,
-        "skipped": skipped.collect::<Vec<_>>(),
-    })
+/// What `--json` prints of an import; of the run that it makes, `report` prints what `trace` does. Names stay stable;
+/// fields may be added.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImportOutput<'a> {
+    /// Name and version of this form.
+    schema: String,
+    command: &'static str,
+    /// partial: a signal ended it early.
+    outcome: Outcome,
+    /// The run that was made.
+    run_dir: String,
+    summary: ImportFigures<'a>,
+    /// What such a trace does not tell, why, and what does.
+    limitations: &'a [Limitation],
+    /// None: an import concludes nothing.
+    findings: [Finding; 0],
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ImportFigures<'a> {
+    #[schemars(extend("enum" = ["fio", "blkparse", "strace", "a CSV trace"]))]
+    format: &'static str,
+    #[schemars(range(min = 1))]
+    lines: u64,
+    /// Events in the text; what its tool lost is unknown.
+    #[schemars(range(min = 1))]
+    seen: u64,
+    #[schemars(range(min = 1))]
+    written: u64,
+    #[schemars(extend("const" = 0))]
+    lost: u64,
+    /// Lines that made no event, by reason.
+    skipped: Vec<SkippedLines<'a>>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct SkippedLines<'a> {
+    why: &'a str,
+    #[schemars(range(min = 1))]
+    lines: u64,
+    #[schemars(range(min = 1))]
+    first_line: u64,
+}
+
+impl<'a> ImportFigures<'a> {
+    fn of(format: Format, summary: &'a ImportSummary) -> Self {
+        let skipped = summary.skipped.iter().map(|(why, skipped)| SkippedLines {
+            why,
+            lines: skipped.lines,
+            first_line: skipped.first_line,
+        });
+        Self {
+            format: format.tool(),
+            lines: summary.lines,
+            seen: summary.events,
+            written: summary.events,
+            lost: 0,
+            skipped: skipped.collect(),
+        }
+    }
 }
 
 fn show(
@@ -165,15 +216,15 @@ fn show(
     let document = &session.document;
     let run = session.directory.path().display().to_string();
     if args.output.json {
-        return output::print_json(&json!({
-            "schema": "seekscope/trace-import/1",
-            "command": "trace import",
-            "outcome": document.outcome,
-            "run_dir": run,
-            "summary": document.summary,
-            "limitations": document.limitations,
-            "findings": [],
-        }));
+        return output::print_json(&ImportOutput {
+            schema: output::versioned("trace-import"),
+            command: "trace import",
+            outcome: document.outcome,
+            run_dir: run,
+            summary: ImportFigures::of(format, summary),
+            limitations: &document.limitations,
+            findings: [],
+        });
     }
     let mut lines = vec![format!(
         "{} events from {} lines of {}, in {run}",

@@ -2,9 +2,9 @@
 
 mod choices;
 mod counting;
-mod export;
+pub mod export;
 mod flight_recorder;
-mod import;
+pub mod import;
 mod live;
 mod record;
 mod results;
@@ -16,7 +16,7 @@ pub use live::{SharedWindow, Tee, lock};
 pub use record::disk_is_full;
 pub use results::{analyse, close_abandoned_phase, show};
 pub use started_command::StartedCommand;
-pub use summary::summary as trace_summary;
+pub use summary::TraceSummary;
 
 use std::sync::atomic::AtomicBool;
 

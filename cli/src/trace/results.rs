@@ -6,9 +6,9 @@ use seekscope_pattern::{AnalysisOptions, TraceAnalyser, TraceAnalysis};
 use seekscope_report::trace::{TraceReportInput, html, terminal};
 use seekscope_run::{IoEvent, RunDirectory, RunDocument};
 
-use super::summary;
+use super::summary::TraceSummary;
 use crate::args::OutputArgs;
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::{Session, limit, no_trailer, truncated_trace};
 
@@ -18,7 +18,8 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
     let (directory, document) = (&session.directory, &mut session.document);
     let analysis = analyse(directory)?;
     close_abandoned_phase(document, &analysis);
-    document.summary = summary::summary(document.phases.first(), &analysis);
+    let summary = TraceSummary::of(document.phases.first(), &analysis);
+    document.summary = serde_json::to_value(summary)?;
     directory.save(document)?;
     let pass = |each: &mut dyn FnMut(&IoEvent)| directory.for_each_event(each);
     let input = TraceReportInput {
@@ -29,7 +30,7 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
     directory.save_report(&html(&input).context(READING)?)?;
     if args.json {
         let run_dir = directory.path().display().to_string();
-        output::print_json(&summary::document(document, &run_dir))?;
+        output::print_json(&RunOutput::of("trace", document, &run_dir))?;
     } else {
         output::print(&terminal(&input, progress.width()))?;
     }

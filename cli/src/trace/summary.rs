@@ -1,141 +1,311 @@
 //! The figures of a trace as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/trace.schema.json`.
 
+use schemars::JsonSchema;
 use seekscope_pattern::{
-    DirectionTrace, DiskTrace, FileTrace, QueueDepth, RoleTrace, SyncCalls, TraceAnalysis,
+    CacheCounts, Direction, DirectionTrace, DiskTrace, FileTrace, PatternKind, QueueDepth,
+    RoleTrace, SyncCalls, ThreadRole, TraceAnalysis,
 };
-use seekscope_run::{Phase, RunDocument};
-use serde_json::{Value, json};
+use seekscope_run::{CountedRequests, PathState, Phase, TraceCoverage};
+use serde::Serialize;
 
 use crate::latency::LatencyUs;
-use crate::output::run_document;
 
-/// Builds it.
-pub fn summary(phase: Option<&Phase>, analysis: &TraceAnalysis) -> Value {
-    let trace = phase.and_then(|phase| phase.trace.as_ref());
-    // Without a trailer these are unknown, which is not zero.
-    let counted = trace.filter(|trace| !trace.truncated);
-    let requests = !analysis.disks.is_empty();
-    json!({
-        "duration_s": seconds(analysis.ended_ns.saturating_sub(analysis.started_ns)),
-        "seen": counted.map(|t| t.seen),
-        "written": trace.map(|t| t.written),
-        "lost": counted.map(|t| t.lost),
-        "overwritten": counted.map(|t| t.overwritten),
-        "truncated": trace.map(|t| t.truncated),
-        "cost_ns_per_event": trace.and_then(|t| t.cost.known_ns_per_event()),
-        "backend": trace.map(|t| &t.backend),
-        "filters": trace.map(|t| &t.filters),
-        "coverage": trace.map(|t| &t.coverage),
-        "requests_counted": counted.filter(|t| !t.requests.is_empty()).map(|t| &t.requests),
-        "latencies_cut_off": analysis.latencies_cut_off,
-        "reads": analysis.reads.calls,
-        "read_bytes": analysis.reads.bytes,
-        "writes": analysis.writes.calls,
-        "write_bytes": analysis.writes.bytes,
-        "syncs": analysis.syncs.calls,
-        "read_latency_us": LatencyUs::of_any(analysis.reads.latency_ns),
-        "write_latency_us": LatencyUs::of_any(analysis.writes.latency_ns),
-        "sync_latency_us": LatencyUs::of_any(analysis.syncs.latency_ns),
-        "cache": analysis.cache,
-        "queue_depth": queue_depth(&analysis.queue_depth),
-        "files": analysis.files.iter().map(|f| file(f, requests)).collect::<Vec<_>>(),
-        "roles": analysis.roles.iter().map(role).collect::<Vec<_>>(),
-        "disks": analysis.disks.iter().map(disk).collect::<Vec<_>>(),
-    })
+/// What was asked of the files and of their disks. Quantiles of latencies are within 0.8 %.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TraceSummary<'a> {
+    /// From the first event to the end of the last.
+    #[schemars(range(min = 0))]
+    duration_s: f64,
+    /// `written` + `lost` + `overwritten`.
+    seen: Option<u64>,
+    written: Option<u64>,
+    lost: Option<u64>,
+    /// Events of a flight recorder that gave way to newer ones.
+    overwritten: Option<u64>,
+    /// True: the run was killed before the trailer was written.
+    truncated: Option<bool>,
+    #[schemars(range(min = 0))]
+    cost_ns_per_event: Option<f64>,
+    /// What the kernel programs hang on: tp_btf, tracepoint, …
+    backend: Option<&'a str>,
+    /// Filters and sampling in the kernel, for people. What they let pass by is not in `seen`.
+    filters: Option<&'a [String]>,
+    /// What was traced, and what not and why.
+    coverage: Option<&'a [TraceCoverage]>,
+    /// All requests of the disks that hold the traced files, by what they are for, counted when issued; recorded are
+    /// those for the traced files; null where the whole disk was recorded, or no disk.
+    requests_counted: Option<&'a [CountedRequests]>,
+    /// Events of an earlier version whose latency is a lower bound (4.29 s); if there are any, the longest latencies
+    /// and their sums are lower bounds, too.
+    latencies_cut_off: u64,
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    write_bytes: u64,
+    syncs: u64,
+    read_latency_us: Option<LatencyUs>,
+    write_latency_us: Option<LatencyUs>,
+    sync_latency_us: Option<LatencyUs>,
+    cache: CacheCounts,
+    queue_depth: QueueDepthSummary,
+    /// Most bytes read first, then most bytes written.
+    files: Vec<FileSummary<'a>>,
+    roles: Vec<RoleSummary>,
+    /// The device layer, never added to calls: recorded requests; empty when there were none.
+    disks: Vec<DiskSummary>,
 }
 
-/// The document printed by `--json`.
-pub fn document(run: &RunDocument, run_dir: &str) -> Value {
-    run_document("seekscope/trace/1", run, run_dir)
+/// Calls or requests under way at once.
+#[derive(Debug, Serialize, JsonSchema)]
+struct QueueDepthSummary {
+    #[schemars(range(min = 0))]
+    mean_while_busy: f64,
+    max: u64,
+    /// With at least one under way.
+    #[schemars(range(min = 0))]
+    busy_s: f64,
+}
+
+/// One file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileSummary<'a> {
+    path: &'a str,
+    path_state: PathState,
+    #[schemars(extend(
+        "enum" = ["collection", "index", "journal", "history store", "metadata", "other"]
+    ))]
+    role: &'static str,
+    /// `database.collection`, or `database.collection/index`.
+    namespace: Option<&'a str>,
+    reads: u64,
+    read_bytes: u64,
+    writes: u64,
+    write_bytes: u64,
+    syncs: u64,
+    /// Calls that failed.
+    errors: u64,
+    /// Of the reads; of a file that is only written, of the writes; null without a call at a known offset.
+    pattern: Option<PatternKind>,
+    direction: Option<Direction>,
+    /// Share of steps that go on where the last access ended, or at most 128 KiB further.
+    #[schemars(range(min = 0, max = 1))]
+    sequential_share: Option<f64>,
+    /// Share of steps that go on exactly where the last access ended.
+    #[schemars(range(min = 0, max = 1))]
+    contiguous_share: Option<f64>,
+    /// Share of the bytes that had been transferred before in the trace.
+    #[schemars(range(min = 0, max = 1))]
+    reread_share: Option<f64>,
+    interleaved_streams: Option<u64>,
+    distinct_bytes: Option<u64>,
+    write_pattern: Option<PatternKind>,
+    cache: CacheCounts,
+    /// Of the reads that can tell.
+    #[schemars(range(min = 0, max = 1))]
+    hit_share: Option<f64>,
+    read_latency_us: Option<LatencyUs>,
+    hit_latency_us: Option<LatencyUs>,
+    miss_latency_us: Option<LatencyUs>,
+    write_latency_us: Option<LatencyUs>,
+    sync_latency_us: Option<LatencyUs>,
+    /// Sent to the block layer by the reading threads, read-ahead included.
+    device_read_bytes: u64,
+    /// Of block requests on the file; null when these were not traced.
+    disk_read_bytes: Option<u64>,
+    disk_write_bytes: Option<u64>,
+    /// `disk_read_bytes` over `read_bytes`; null when either is unknown or nothing was read.
+    #[schemars(range(min = 0))]
+    read_amplification: Option<f64>,
+}
+
+/// The threads of one role.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RoleSummary {
+    role: ThreadRole,
+    threads: u64,
+    reads: u64,
+    read_bytes: u64,
+    read_latency_us: Option<LatencyUs>,
+    writes: u64,
+    write_bytes: u64,
+    write_latency_us: Option<LatencyUs>,
+    syncs: u64,
+}
+
+/// One disk.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DiskSummary {
+    /// major:minor.
+    device: String,
+    reads: RequestsSummary,
+    writes: RequestsSummary,
+    flushes: FlushesSummary,
+    discards: u64,
+    queue_depth: QueueDepthSummary,
+}
+
+/// Requests of one direction.
+#[derive(Debug, Serialize, JsonSchema)]
+struct RequestsSummary {
+    requests: u64,
+    bytes: u64,
+    latency_us: Option<LatencyUs>,
+    #[schemars(range(min = 0, max = 1))]
+    sequential_share: Option<f64>,
+}
+
+/// Flushes of a disk's cache.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FlushesSummary {
+    requests: u64,
+    latency_us: Option<LatencyUs>,
+}
+
+impl<'a> TraceSummary<'a> {
+    /// That of a phase.
+    pub fn of(phase: Option<&'a Phase>, analysis: &'a TraceAnalysis) -> Self {
+        let trace = phase.and_then(|phase| phase.trace.as_ref());
+        // Without a trailer these are unknown, which is not zero.
+        let counted = trace.filter(|trace| !trace.truncated);
+        let requests = !analysis.disks.is_empty();
+        let files = analysis.files.iter();
+        Self {
+            duration_s: seconds(analysis.ended_ns.saturating_sub(analysis.started_ns)),
+            seen: counted.map(|t| t.seen),
+            written: trace.map(|t| t.written),
+            lost: counted.map(|t| t.lost),
+            overwritten: counted.map(|t| t.overwritten),
+            truncated: trace.map(|t| t.truncated),
+            cost_ns_per_event: trace.and_then(|t| t.cost.known_ns_per_event()),
+            backend: trace.map(|t| t.backend.as_str()),
+            filters: trace.map(|t| t.filters.as_slice()),
+            coverage: trace.map(|t| t.coverage.as_slice()),
+            requests_counted: counted
+                .filter(|t| !t.requests.is_empty())
+                .map(|t| t.requests.as_slice()),
+            latencies_cut_off: analysis.latencies_cut_off,
+            reads: analysis.reads.calls,
+            read_bytes: analysis.reads.bytes,
+            writes: analysis.writes.calls,
+            write_bytes: analysis.writes.bytes,
+            syncs: analysis.syncs.calls,
+            read_latency_us: LatencyUs::of_any(analysis.reads.latency_ns),
+            write_latency_us: LatencyUs::of_any(analysis.writes.latency_ns),
+            sync_latency_us: LatencyUs::of_any(analysis.syncs.latency_ns),
+            cache: analysis.cache,
+            queue_depth: QueueDepthSummary::of(&analysis.queue_depth),
+            files: files.map(|file| FileSummary::of(file, requests)).collect(),
+            roles: analysis.roles.iter().map(RoleSummary::of).collect(),
+            disks: analysis.disks.iter().map(DiskSummary::of).collect(),
+        }
+    }
 }
 
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn queue_depth(depth: &QueueDepth) -> Value {
-    json!({ "mean_while_busy": depth.mean_while_busy, "max": depth.max, "busy_s": seconds(depth.busy_ns) })
+impl QueueDepthSummary {
+    fn of(depth: &QueueDepth) -> Self {
+        Self {
+            mean_while_busy: depth.mean_while_busy,
+            max: depth.max,
+            busy_s: seconds(depth.busy_ns),
+        }
+    }
 }
 
-/// Of disks nothing is known without `requests` in the trace.
-fn file(file: &FileTrace, requests: bool) -> Value {
-    let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
-    let source = &file.read_bytes_by_source;
-    let outcome = &file.latency_by_outcome;
-    json!({
-        "path": file.file.path,
-        "path_state": file.file.path_state,
-        "role": file.file.role.name(),
-        "namespace": file.file.namespace,
-        "reads": file.reads.transfers.calls,
-        "read_bytes": file.reads.transfers.bytes,
-        "writes": file.writes.transfers.calls,
-        "write_bytes": file.writes.transfers.bytes,
-        "syncs": file.syncs.calls,
-        "errors": file.reads.transfers.errors + file.writes.transfers.errors + file.syncs.errors,
-        "pattern": pattern.map(|p| p.kind.name()),
-        "direction": pattern.map(|p| p.direction),
-        "sequential_share": pattern.map(|p| p.sequential_share),
-        "contiguous_share": pattern.map(|p| p.contiguous_share),
-        "reread_share": pattern.map(|p| p.reread_share),
-        "interleaved_streams": pattern.map(|p| p.interleaved_streams),
-        "distinct_bytes": pattern.map(|p| p.distinct_bytes),
-        "write_pattern": file.writes.pattern.as_ref().map(|p| p.kind.name()),
-        "cache": file.cache,
-        "hit_share": hit_share(file),
-        "read_latency_us": LatencyUs::of_any(file.reads.transfers.latency_ns),
-        "hit_latency_us": LatencyUs::of_any(outcome.hit_ns),
-        "miss_latency_us": LatencyUs::of_any(outcome.miss_ns),
-        "write_latency_us": LatencyUs::of_any(file.writes.transfers.latency_ns),
-        "sync_latency_us": LatencyUs::of_any(file.syncs.latency_ns),
-        "device_read_bytes": source.device_read_bytes,
-        "disk_read_bytes": requests.then_some(file.device.reads.bytes),
-        "disk_write_bytes": requests.then_some(file.device.writes.bytes),
-        "read_amplification": file.device.read_amplification,
-    })
+impl<'a> FileSummary<'a> {
+    /// Of disks nothing is known without `requests` in the trace.
+    fn of(file: &'a FileTrace, requests: bool) -> Self {
+        let pattern = file.reads.pattern.as_ref().or(file.writes.pattern.as_ref());
+        let outcome = &file.latency_by_outcome;
+        Self {
+            path: &file.file.path,
+            path_state: file.file.path_state,
+            role: file.file.role.name(),
+            namespace: file.file.namespace.as_deref(),
+            reads: file.reads.transfers.calls,
+            read_bytes: file.reads.transfers.bytes,
+            writes: file.writes.transfers.calls,
+            write_bytes: file.writes.transfers.bytes,
+            syncs: file.syncs.calls,
+            errors: file.reads.transfers.errors + file.writes.transfers.errors + file.syncs.errors,
+            pattern: pattern.map(|p| p.kind),
+            direction: pattern.map(|p| p.direction),
+            sequential_share: pattern.map(|p| p.sequential_share),
+            contiguous_share: pattern.map(|p| p.contiguous_share),
+            reread_share: pattern.map(|p| p.reread_share),
+            interleaved_streams: pattern.map(|p| p.interleaved_streams),
+            distinct_bytes: pattern.map(|p| p.distinct_bytes),
+            write_pattern: file.writes.pattern.as_ref().map(|p| p.kind),
+            cache: file.cache,
+            hit_share: hit_share(file),
+            read_latency_us: LatencyUs::of_any(file.reads.transfers.latency_ns),
+            hit_latency_us: LatencyUs::of_any(outcome.hit_ns),
+            miss_latency_us: LatencyUs::of_any(outcome.miss_ns),
+            write_latency_us: LatencyUs::of_any(file.writes.transfers.latency_ns),
+            sync_latency_us: LatencyUs::of_any(file.syncs.latency_ns),
+            device_read_bytes: file.read_bytes_by_source.device_read_bytes,
+            disk_read_bytes: requests.then_some(file.device.reads.bytes),
+            disk_write_bytes: requests.then_some(file.device.writes.bytes),
+            read_amplification: file.device.read_amplification,
+        }
+    }
 }
 
-/// Of the reads that can tell.
 fn hit_share(file: &FileTrace) -> Option<f64> {
     let cache = &file.cache;
     let known = cache.hits + cache.misses + cache.waited_for_others + cache.direct;
     (known > 0).then(|| cache.hits as f64 / known as f64)
 }
 
-fn role(role: &RoleTrace) -> Value {
-    json!({
-        "role": role.role.name(),
-        "threads": role.threads,
-        "reads": role.reads.calls,
-        "read_bytes": role.reads.bytes,
-        "read_latency_us": LatencyUs::of_any(role.reads.latency_ns),
-        "writes": role.writes.calls,
-        "write_bytes": role.writes.bytes,
-        "write_latency_us": LatencyUs::of_any(role.writes.latency_ns),
-        "syncs": role.syncs.calls,
-    })
+impl RoleSummary {
+    fn of(role: &RoleTrace) -> Self {
+        Self {
+            role: role.role,
+            threads: role.threads,
+            reads: role.reads.calls,
+            read_bytes: role.reads.bytes,
+            read_latency_us: LatencyUs::of_any(role.reads.latency_ns),
+            writes: role.writes.calls,
+            write_bytes: role.writes.bytes,
+            write_latency_us: LatencyUs::of_any(role.writes.latency_ns),
+            syncs: role.syncs.calls,
+        }
+    }
 }
 
-fn disk(disk: &DiskTrace) -> Value {
-    let requests = |direction: &DirectionTrace| {
-        json!({
-            "requests": direction.transfers.calls,
-            "bytes": direction.transfers.bytes,
-            "latency_us": LatencyUs::of_any(direction.transfers.latency_ns),
-            "sequential_share": direction.pattern.as_ref().map(|p| p.sequential_share),
-        })
-    };
-    json!({
-        "device": format!("{}:{}", disk.major, disk.minor),
-        "reads": requests(&disk.reads),
-        "writes": requests(&disk.writes),
-        "flushes": syncs(&disk.flushes),
-        "discards": disk.discards,
-        "queue_depth": queue_depth(&disk.queue_depth),
-    })
+impl DiskSummary {
+    fn of(disk: &DiskTrace) -> Self {
+        Self {
+            device: format!("{}:{}", disk.major, disk.minor),
+            reads: RequestsSummary::of(&disk.reads),
+            writes: RequestsSummary::of(&disk.writes),
+            flushes: FlushesSummary::of(&disk.flushes),
+            discards: disk.discards,
+            queue_depth: QueueDepthSummary::of(&disk.queue_depth),
+        }
+    }
 }
 
-fn syncs(syncs: &SyncCalls) -> Value {
-    json!({ "requests": syncs.calls, "latency_us": LatencyUs::of_any(syncs.latency_ns) })
+impl RequestsSummary {
+    fn of(direction: &DirectionTrace) -> Self {
+        Self {
+            requests: direction.transfers.calls,
+            bytes: direction.transfers.bytes,
+            latency_us: LatencyUs::of_any(direction.transfers.latency_ns),
+            sequential_share: direction.pattern.as_ref().map(|p| p.sequential_share),
+        }
+    }
+}
+
+impl FlushesSummary {
+    fn of(flushes: &SyncCalls) -> Self {
+        Self {
+            requests: flushes.calls,
+            latency_us: LatencyUs::of_any(flushes.latency_ns),
+        }
+    }
 }

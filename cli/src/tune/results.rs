@@ -3,20 +3,20 @@
 use std::path::Path;
 
 use anyhow::Result;
-use seekscope_report::tune::{html, summary, terminal};
+use seekscope_report::tune::{TuneSummary, html, terminal};
 use seekscope_run::tune::{TuneExports, TuneRecord};
 use seekscope_run::{RunDirectory, RunDocument, RunError};
 
 use crate::args::{OutputArgs, TuneForm, TuneShowArgs};
 use crate::exit::Usage;
-use crate::output;
+use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
 
 /// Fills in the summary, writes `report.html`, and prints text, or JSON, on stdout.
 pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Result<()> {
     if let Some(record) = &session.document.tune {
-        session.document.summary = summary(record);
+        session.document.summary = serde_json::to_value(TuneSummary::of(record))?;
         session.save()?;
     }
     session.directory.save_report(&html(&session.document))?;
@@ -65,7 +65,7 @@ fn show_under_way(args: &TuneShowArgs) -> Result<()> {
         return Err(Usage(format!("{} {why}", args.run.display())).into());
     }
     record.trials = RunDirectory::journalled_trials(&args.run)?.unwrap_or_default();
-    document.summary = summary(record);
+    document.summary = serde_json::to_value(TuneSummary::of(record))?;
     document.outcome_reason = Some("the session is under way".into());
     print(
         &document,
@@ -82,8 +82,7 @@ fn no_session(args: &TuneShowArgs) -> anyhow::Error {
 fn print(document: &RunDocument, run: &Path, args: &OutputArgs, progress: Progress) -> Result<()> {
     if args.json {
         let run_dir = run.display().to_string();
-        let document = output::run_document("seekscope/tune/1", document, &run_dir);
-        return output::print_json(&document);
+        return output::print_json(&RunOutput::of("tune", document, &run_dir));
     }
     output::print(&terminal(document, progress.width()))
 }

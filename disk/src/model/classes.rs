@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::access::{Access, Operation};
@@ -11,7 +12,7 @@ use super::access::{Access, Operation};
 const SEQUENTIAL_RUN_BYTES: u64 = 1 << 20;
 
 /// Time and accesses of one class.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ClassCost {
     /// "random" (a read that continues none and is not continued), "short runs" (of adjacent reads
     /// of one stream and file, less than 1 MiB together), "sequential" (longer runs), "writes".

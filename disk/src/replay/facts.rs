@@ -1,11 +1,12 @@
 //! What is known of a plan before it is played: how much it is, and what of the recording is not in
 //! it, or not as it was.
 
+use schemars::JsonSchema;
 use seekscope_run::{CacheOutcome, IoEvent};
 use serde::{Deserialize, Serialize};
 
 /// Events of the chosen files that are not played, by reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Skipped {
     /// Writes, and syncs, on a target that is only read.
@@ -39,7 +40,7 @@ impl Skipped {
 }
 
 /// Operations that are not played exactly as recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Adjusted {
     /// They lay beyond the target's end, and are played at an offset within it.
@@ -54,7 +55,7 @@ pub struct Adjusted {
 }
 
 /// Where the reads of the plan got their bytes when they were recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct RecordedCache {
     pub hits: u64,
@@ -83,7 +84,7 @@ impl RecordedCache {
 }
 
 /// What is known of a plan before it is played.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PlanFacts {
     pub operations: u64,
@@ -92,6 +93,7 @@ pub struct PlanFacts {
     pub recorded_threads: u64,
     /// Threads that play: one per recorded thread, several for one that had several requests in
     /// flight (io_uring, libaio).
+    #[schemars(range(min = 1, max = 256))]
     pub threads: u64,
     /// Recorded threads, or lanes of one, that had to share a playing thread with another that was
     /// busy at the same time.

@@ -1,27 +1,32 @@
 //! Both sides of a replay: what the operations that were played took when they were recorded, and
 //! what they took here.
 
-use seekscope_run::LatencySummary;
+use schemars::JsonSchema;
+use seekscope_run::{LatencySummary, latency_of_any};
 use serde::{Deserialize, Serialize};
 
 /// One side's figures of one kind of operation.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Side {
-    /// Operations that succeeded.
+    /// Operations that succeeded and were played.
     pub count: u64,
     /// Those that failed. Of the recording: they are not played.
     pub errors: u64,
     pub bytes: u64,
-    /// From the call to its end.
-    pub latency: LatencySummary,
+    /// From the call to its end; `None` where there were none.
+    #[serde(deserialize_with = "latency_of_any")]
+    pub latency: Option<LatencySummary>,
     /// From the intended start (open loops with a speed).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        deserialize_with = "latency_of_any",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub response: Option<LatencySummary>,
 }
 
 /// Latencies here as multiples of the recorded ones; both count from the call.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyRatios {
     pub mean: f64,
     pub p50: f64,
@@ -33,8 +38,9 @@ pub struct LatencyRatios {
 
 impl LatencyRatios {
     /// `None` where a side has nothing, or took no time that the clock could see.
-    fn of(recorded: &LatencySummary, replayed: &LatencySummary) -> Option<Self> {
-        if replayed.count == 0 || recorded.min_ns == 0 {
+    fn of(recorded: &Side, replayed: &Side) -> Option<Self> {
+        let (recorded, replayed) = (recorded.latency.as_ref()?, replayed.latency.as_ref()?);
+        if recorded.min_ns == 0 {
             return None;
         }
         let ratio = |of: fn(&LatencySummary) -> u64| of(replayed) as f64 / of(recorded) as f64;
@@ -50,7 +56,7 @@ impl LatencyRatios {
 }
 
 /// A kind of operation, recorded and played.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct OperationComparison {
     /// Of the operations that were played.
@@ -63,7 +69,7 @@ impl OperationComparison {
     /// Puts two sides together.
     pub(super) fn new(recorded: Side, replayed: Side) -> Self {
         Self {
-            ratio: LatencyRatios::of(&recorded.latency, &replayed.latency),
+            ratio: LatencyRatios::of(&recorded, &replayed),
             recorded,
             replayed,
         }
@@ -77,7 +83,7 @@ impl OperationComparison {
 }
 
 /// What a replay came to.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct ReplayOutcome {
     pub reads: OperationComparison,
@@ -87,17 +93,23 @@ pub struct ReplayOutcome {
     pub recorded_elapsed_ns: u64,
     /// From the beginning to the last operation's end, ns.
     pub elapsed_ns: u64,
-    /// Operations of all kinds per second of these times; 0 where nothing was played.
+    /// Operations of all kinds per second of the recorded time; 0 where nothing was played.
+    #[schemars(range(min = 0))]
     pub recorded_per_s: f64,
+    /// The same of the time here.
+    #[schemars(range(min = 0))]
     pub per_s: f64,
     /// Operations whose thread was still busy with the one before when they were due (open loops
-    /// with a speed), and the longest such delay, ns.
+    /// with a speed).
     pub late_starts: u64,
+    /// The longest such delay.
     pub latest_start_ns: u64,
     /// What this process had the disk read meanwhile (`/proc/self/io`), read-ahead included.
     pub device_read_bytes: Option<u64>,
     /// Share (0..=1) of the time in which some task of the host waited for I/O.
+    #[schemars(range(min = 0, max = 1))]
     pub io_pressure: Option<f64>,
+    #[schemars(range(min = 0))]
     pub load_1m: f64,
 }
 

@@ -82,12 +82,12 @@ impl Figures {
             count: histogram.len(),
             errors: 0,
             bytes: self.bytes,
-            latency: LatencySummary::of(histogram),
+            latency: LatencySummary::of_any(histogram),
             response: None,
         };
         let replayed = Side {
             errors: self.errors,
-            response: self.response.as_ref().map(LatencySummary::of),
+            response: self.response.as_ref().and_then(LatencySummary::of_any),
             ..side(&self.service)
         };
         OperationComparison::new(side(&self.recorded), replayed)

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use seekscope_pattern::{FileTrace, FileUse, PatternKind, ThreadRole};
 use seekscope_run::{CollectionFacts, DeviceModel, FileRole};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use crate::evidence::ability;
 const USERS_MAX: usize = 50;
 
 /// One file as one kind of thread uses it in one direction.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DeviceUser {
     /// Empty where only the server's counters are known.
     pub path: String,
@@ -27,8 +28,9 @@ pub struct DeviceUser {
     /// False: it reads.
     pub writes: bool,
     pub calls_per_s: f64,
-    /// Asked by calls, and of the disk (read-ahead included), bytes per second.
+    /// Asked by calls.
     pub bytes_per_s: f64,
+    /// Asked of the disk, read-ahead included.
     pub device_bytes_per_s: f64,
     /// Time that threads waited in these calls, s per s of observation: 1 is one thread all the time.
     pub waiting_s_per_s: f64,

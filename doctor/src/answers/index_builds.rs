@@ -1,6 +1,7 @@
 //! Indexes that were built while the server was watched, or for it: how long each took, and what the same
 //! index took on another collection of the same disk.
 
+use schemars::JsonSchema;
 use seekscope_run::{CacheState, Phase};
 use seekscope_stats::{PairedRatio, median, paired_ratio};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use crate::Evidence;
 use crate::wording::duration;
 
 /// An index build on one disk, with its repetitions.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct IndexBuildAnswer {
     pub namespace: String,
@@ -18,23 +19,25 @@ pub struct IndexBuildAnswer {
     pub documents: u64,
     /// [`seekscope_run::Disk::label`].
     pub disk: String,
+    /// Reads were throttled by the kernel: the figures are not this disk's.
     pub emulated: bool,
     /// What was cached of the data files before the first build.
     pub page_cache_before: Option<CacheState>,
     /// From command to reply, one per build, s.
+    #[schemars(length(min = 1), inner(range(min = 0)))]
     pub build_s: Vec<f64>,
-    /// Set against the first collection on which the same index was built on this disk; `None` for that
-    /// one itself.
+    /// Set against the first collection with as many documents on which the same index was built on this disk;
+    /// `None` for that one itself, and where there is none.
     pub against: Option<AgainstBuild>,
 }
 
 /// How an index build compares with the same build on another collection.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgainstBuild {
     pub namespace: String,
     /// Median of its builds, s.
     pub build_s: f64,
-    /// This build's time as a multiple of that one's, over the pairs.
+    /// This build's time as a multiple of that one's, over the pairs, with a 95 % bootstrap interval.
     pub ratio: PairedRatio,
 }
 

@@ -11,6 +11,7 @@
 //! that waited for the disk. Each of them also saves its share of what reads cost beside the call itself:
 //! checksum and decompression, which the server's own clock covers and the trace does not.
 
+use schemars::JsonSchema;
 use seekscope_pattern::{PatternKind, TraceAnalysis};
 use seekscope_run::units::format_bytes;
 use serde::{Deserialize, Serialize};
@@ -34,8 +35,8 @@ const ERROR_EXACT: f64 = 0.01;
 /// Of a sample of 16,384 pages at most (SHARDS, FAST 2015, reports 0.006 at 8,192 and 0.02 at 1,024).
 const ERROR_SAMPLED: f64 = 0.02;
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// Reads saved by more cache.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryAnswer {
     /// Cache that the server has now, bytes.
@@ -49,7 +50,7 @@ pub struct MemoryAnswer {
 }
 
 /// With this much more cache.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct MemoryPoint {
     pub added_bytes: u64,

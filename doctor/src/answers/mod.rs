@@ -34,28 +34,30 @@ pub use space::SpaceAnswer;
 pub(crate) use space::name_of;
 pub use work::WorkAnswer;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
 use crate::claims::Waited;
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// The tables behind the findings. What could not be answered is `None` or empty.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Answers {
-    /// What was waited altogether; what findings claim to save is shared out of it.
+    /// Seconds of waiting per hour that were seen, each under one kind; what findings claim to save is shared out of
+    /// it and never exceeds it.
     pub waited: Waited,
     /// 1. Who uses the device, the most time first.
     pub device_users: Vec<DeviceUser>,
     /// … and what share of what it can do that is.
     pub device_load: Option<DeviceLoad>,
-    /// … and how much the server was asked to do meanwhile.
+    /// … and how much the server was asked to do meanwhile, per second.
     pub work: Option<WorkAnswer>,
     /// 2. What checkpoints cost, and what would bound them.
     pub checkpoints: Option<CheckpointAnswer>,
     /// 3. How long scans, index builds and resyncs take, now and in order.
     pub durations: Vec<JobDuration>,
-    /// … and how long indexes took that were built in this run.
+    /// … and how long indexes took that were built in this run; empty where none was.
     pub index_builds: Vec<IndexBuildAnswer>,
     /// 4. Where free space is, and what `compact` would give back.
     pub space: Vec<SpaceAnswer>,

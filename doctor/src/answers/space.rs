@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use seekscope_run::units::format_bytes;
 use seekscope_run::{CollectionFacts, LayoutFile};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ const COMPACT_BYTES_MIN: u64 = 1 << 20;
 const FREE_SHARE_MIN: f64 = 0.1;
 
 /// One file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct SpaceAnswer {
     /// `database.collection` or `database.collection/index`; else the file's name.

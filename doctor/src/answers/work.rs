@@ -1,5 +1,6 @@
 //! How much the server was asked to do: the measure by which two runs are compared.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -9,7 +10,7 @@ const READS: [&str; 2] = ["query", "getmore"];
 const PAGES_READ: &str = "wiredTiger.cache.pages read into cache";
 
 /// Per second of the observation; `None` where nothing tells.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct WorkAnswer {
     /// Of clients: inserts, queries, updates, deletes and getmores (serverStatus).

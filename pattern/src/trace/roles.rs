@@ -1,9 +1,12 @@
 //! What a thread is there for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a thread of a database server does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadRole {
     /// Answers clients, builds indexes: someone waits for it.

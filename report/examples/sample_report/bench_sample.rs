@@ -421,7 +421,7 @@ fn labs(measurement: &mut BenchMeasurement, hostile: bool) {
         step: format!("probe {per_s}"),
         offered_per_s: per_s,
         achieved_per_s: per_s * 0.999,
-        response: latency(us),
+        response: Some(latency(us)),
         server_cpu_ns_per_operation: Some(91_000.0),
         missed: missed.iter().map(ToString::to_string).collect(),
         untold: None,

@@ -197,7 +197,7 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<LineChart> {
     let mut points: Vec<_> = saturation
         .points
         .iter()
-        .filter(|p| p.response.count > 0)
+        .filter(|p| p.response.is_some())
         .collect();
     points.sort_by(|a, b| a.achieved_per_s.total_cmp(&b.achieved_per_s));
     if points.len() < 2 {
@@ -211,7 +211,7 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<LineChart> {
     let line = |(index, (name, quantile)): (usize, QuantileOf)| {
         let values = points
             .iter()
-            .map(|p| Some(quantile(&p.response) as f64))
+            .map(|p| p.response.as_ref().map(|l| quantile(l) as f64))
             .collect();
         let mut line = Line::numbered(index, name, values);
         let is_maximum = |per_s: f64| Some(per_s) == saturation.maximum_per_s;

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use seekscope_run::{BenchStep, RunDocument, StorageFacts};
 use seekscope_stats::{Estimate, RatioComparison, holm, log_ratio, median, paired_log_ratio};
 use serde::Serialize;
@@ -41,7 +42,7 @@ impl<'a> Side<'a> {
 }
 
 /// What is compared of an operation, or of a step as a whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     PerSecond,
@@ -59,7 +60,7 @@ pub enum Measure {
 }
 
 /// How it was found out whether sides differ.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Student's t on the logarithms of interleaved pairs.
@@ -71,7 +72,7 @@ pub enum Method {
 }
 
 /// A side against the first one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Against {
     /// This side's figure over the first's.
     pub ratio: f64,
@@ -81,7 +82,7 @@ pub struct Against {
 }
 
 /// One figure of all sides.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// e.g. "ycsb-a", "ycsb-a, load".
     pub work: String,
@@ -95,7 +96,7 @@ pub struct Compared {
 }
 
 /// All figures that at least two sides have.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct BenchComparison {
     pub labels: Vec<String>,
     pub compared: Vec<Compared>,

@@ -234,7 +234,7 @@ pub(super) fn saturation(input: &BenchReportInput<'_>) -> Option<Table> {
         ];
         table.row(
             head.into_iter()
-                .chain(latency_cells(&point.response))
+                .chain(latency_cells(&point.response.unwrap_or_default()))
                 .chain(tail),
         );
     }

@@ -20,7 +20,9 @@ mod terminal;
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use seekscope_run::{DiskMeasurement, RunDocument};
+use serde::Serialize;
 
 pub use html::html;
 pub use sentences::sentences;
@@ -83,7 +85,7 @@ impl SecondPoint {
 }
 
 /// What the device model says of an order of blocks, beside what was measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OrderPrediction {
     /// A [`seekscope_run::DiskStep::name`], or any other name.
     pub name: String,

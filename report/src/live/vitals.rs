@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use seekscope_doctor::evidence::Counters;
 use seekscope_run::CounterSample;
 use serde::Serialize;
@@ -60,7 +61,7 @@ pub struct Operations {
 }
 
 /// The disk under the data.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct DiskVitals {
     pub reads_per_s: Option<f64>,
     pub read_bytes_per_s: Option<f64>,
@@ -77,10 +78,12 @@ pub struct DiskVitals {
 }
 
 /// WiredTiger's cache.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CacheVitals {
     pub bytes_max: Option<f64>,
+    /// 0 to 1.
     pub used_share: Option<f64>,
+    /// 0 to 1.
     pub dirty_share: Option<f64>,
     pub read_bytes_per_s: Option<f64>,
     pub written_bytes_per_s: Option<f64>,
@@ -89,22 +92,24 @@ pub struct CacheVitals {
 }
 
 /// WiredTiger's checkpoints.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CheckpointVitals {
     pub running: Option<bool>,
     /// For how long it has been seen running, s.
     pub running_s: Option<f64>,
+    /// How long the last one took.
     pub last_s: Option<f64>,
 }
 
 /// The server's process, by the kernel's counters.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessVitals {
     /// Processors in use on average.
     pub cpus: Option<f64>,
     pub memory_bytes: Option<f64>,
-    /// What it had the block layer read and write.
+    /// What it had the block layer read: from the disk.
     pub read_bytes_per_s: Option<f64>,
+    /// … and write: to the disk.
     pub write_bytes_per_s: Option<f64>,
     /// Its calls, those on sockets included.
     pub read_calls_per_s: Option<f64>,

@@ -20,5 +20,5 @@ mod tables;
 mod terminal;
 
 pub use html::html;
-pub use summary::summary;
+pub use summary::TuneSummary;
 pub use terminal::terminal;

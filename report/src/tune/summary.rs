@@ -1,76 +1,175 @@
 //! The figures of a session as JSON: `summary` of `run.json` and of `--json`. Names are stable; see
 //! `docs/schema/tune.schema.json`.
 
+use schemars::JsonSchema;
 use seekscope_run::TuneRecord;
-use seekscope_run::tune::{KnobValues, TrialStatus, TuneDuel};
-use serde_json::{Value, json};
+use seekscope_run::tune::{
+    Expected, KnobImportance, KnobValues, MinimalChange, PairImportance, TrialStatus, TuneDuel,
+    TuneExports, TuneLedger, TuneNoise, TuneVerdict,
+};
+use serde::Serialize;
 
 use super::reading::{deciding_duel, ratio, verdict};
 
-/// Builds it. What is not known is null.
-pub fn summary(record: &TuneRecord) -> Value {
-    let baseline: KnobValues = (record.knobs.iter())
-        .map(|knob| (knob.name.clone(), knob.baseline.clone()))
-        .collect();
-    let failed = (record.trials.iter())
-        .filter(|trial| trial.status == TrialStatus::Failed)
-        .count();
-    let importance = record.importance.as_ref();
-    json!({
-        "workload": record.workload,
-        "metric": record.metric,
-        "unit": record.unit,
-        "maximise": record.maximise,
-        "constraints": record.constraints,
-        "seed": record.seed,
-        "trials": record.trials.len(),
-        "failed": failed,
-        "best": record.best,
-        "recommended": record.recommended,
-        "baseline": baseline,
-        "verdict": verdict(record),
-        "left_out": said(&record.left_out),
-        "cautions": said(&record.cautions),
-        "expected": record.expected,
-        "duel": deciding_duel(record).map(short_duel),
-        "duels": record.duels.iter().map(duel).collect::<Vec<_>>(),
-        "noise": record.noise,
-        "importance": importance.map_or_else(Vec::new, |i| i.knobs.clone()),
-        "interactions": importance.map_or_else(Vec::new, |i| i.pairs.clone()),
-        "minimal": record.minimal,
-        "exports": record.exports,
-        "ledger": record.ledger,
-        "restored": record.restored,
-    })
+/// What a session found. What is not known is null; figures of the metric are in its own unit.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TuneSummary<'a> {
+    workload: &'a str,
+    metric: &'a str,
+    /// per_s, ms, …; empty where it has none.
+    unit: &'a str,
+    /// Higher is better.
+    maximise: bool,
+    constraints: &'a [String],
+    seed: u64,
+    /// Runs, those that failed included.
+    trials: usize,
+    failed: usize,
+    /// The search's best setting; empty if there is none.
+    best: &'a KnobValues,
+    /// The minimal change if it held, else the best, else empty: change nothing.
+    recommended: &'a KnobValues,
+    /// What the tuned knobs were at the start.
+    baseline: KnobValues,
+    /// Of `recommended`, or of the best if there is no gain; null: no duel was fought.
+    verdict: Option<TuneVerdict>,
+    /// Knobs and presets of the catalogue that are not tuned, and why; an option that would let one in is named.
+    left_out: Vec<Said<'a>>,
+    /// What people should know of knobs that are tuned: what they risk, what bounds them, what runs of this length
+    /// cannot show of them.
+    cautions: Vec<Said<'a>>,
+    /// What the search expected of its best setting, with its 95 % interval: a guide, no proof.
+    expected: Option<Expected>,
+    /// Of what is recommended, or of the best, against the baseline.
+    duel: Option<DuelSummary<'a>>,
+    duels: Vec<WholeDuel<'a>>,
+    noise: Option<TuneNoise>,
+    /// Shares of the variance by the model, the most important knob first; empty where nothing is known of any.
+    importance: &'a [KnobImportance],
+    /// What two knobs do together beyond what each does alone.
+    interactions: &'a [PairImportance],
+    minimal: Option<&'a MinimalChange>,
+    exports: &'a TuneExports,
+    ledger: TuneLedger,
+    /// Whether every setting was put back and read back; null: nothing had been changed.
+    restored: Option<bool>,
 }
 
-fn said(knobs: &[(String, String)]) -> Vec<Value> {
-    let knobs = knobs.iter();
-    knobs
-        .map(|(knob, why)| json!({ "knob": knob, "why": why }))
-        .collect()
+/// What is said of a knob.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Said<'a> {
+    knob: &'a str,
+    why: &'a str,
 }
 
-fn short_duel(duel: &TuneDuel) -> Value {
-    let interval = ratio(duel);
-    json!({
-        "candidate": duel.candidate,
-        "against": duel.against,
-        "ratio": interval.map(|i| i.0),
-        "low": interval.map(|i| i.1),
-        "high": interval.map(|i| i.2),
-        "pairs": duel.pairs,
-        "verdict": duel.verdict,
-    })
+/// One setting against another in fresh, interleaved runs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DuelSummary<'a> {
+    /// best, minimal, or a preset's name.
+    candidate: &'a str,
+    /// baseline, best, or a preset's name.
+    against: &'a str,
+    /// Candidate over the other in the direction of the goal: above 1 is better; null: fewer than two pairs.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    ratio: Option<f64>,
+    /// Of its 95 % interval.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    low: Option<f64>,
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    high: Option<f64>,
+    pairs: u64,
+    verdict: TuneVerdict,
 }
 
-fn duel(duel: &TuneDuel) -> Value {
-    let mut all = short_duel(duel);
-    all["deviation"] = json!(duel.deviation);
-    all["wilcoxon_p"] = json!(duel.wilcoxon_p);
-    all["holm_p"] = json!(duel.holm_p);
-    all["promised"] = json!(duel.promised);
-    all["worst"] = json!(Some(duel.worst).filter(|worst| *worst > 0.0));
-    all["failed"] = json!(duel.failed);
-    all
+/// A duel with all its figures.
+#[derive(Debug, Serialize, JsonSchema)]
+struct WholeDuel<'a> {
+    #[serde(flatten)]
+    duel: DuelSummary<'a>,
+    /// Standard deviation of the logarithm of a pair's ratio.
+    deviation: Option<f64>,
+    /// Signed-rank test, one-sided; null: fewer than five pairs.
+    #[schemars(range(min = 0, max = 1))]
+    wilcoxon_p: Option<f64>,
+    /// Student's one-sided p, corrected for all comparisons of the session.
+    #[schemars(range(min = 0, max = 1))]
+    holm_p: Option<f64>,
+    /// The ratio that the search had promised; null: it had no say.
+    promised: Option<f64>,
+    /// The worst pair's ratio.
+    worst: Option<f64>,
+    /// Runs of the candidate that failed: more than none and it is not better.
+    failed: u64,
+}
+
+impl<'a> TuneSummary<'a> {
+    /// That of a record.
+    pub fn of(record: &'a TuneRecord) -> Self {
+        let baseline = (record.knobs.iter())
+            .map(|knob| (knob.name.clone(), knob.baseline.clone()))
+            .collect();
+        let failed = (record.trials.iter())
+            .filter(|trial| trial.status == TrialStatus::Failed)
+            .count();
+        let importance = record.importance.as_ref();
+        Self {
+            workload: &record.workload,
+            metric: &record.metric,
+            unit: &record.unit,
+            maximise: record.maximise,
+            constraints: &record.constraints,
+            seed: record.seed,
+            trials: record.trials.len(),
+            failed,
+            best: &record.best,
+            recommended: &record.recommended,
+            baseline,
+            verdict: verdict(record),
+            left_out: said(&record.left_out),
+            cautions: said(&record.cautions),
+            expected: record.expected,
+            duel: deciding_duel(record).map(DuelSummary::of),
+            duels: record.duels.iter().map(WholeDuel::of).collect(),
+            noise: record.noise,
+            importance: importance.map_or(&[], |i| &i.knobs),
+            interactions: importance.map_or(&[], |i| &i.pairs),
+            minimal: record.minimal.as_ref(),
+            exports: &record.exports,
+            ledger: record.ledger,
+            restored: record.restored,
+        }
+    }
+}
+
+fn said(knobs: &[(String, String)]) -> Vec<Said<'_>> {
+    knobs.iter().map(|(knob, why)| Said { knob, why }).collect()
+}
+
+impl<'a> DuelSummary<'a> {
+    fn of(duel: &'a TuneDuel) -> Self {
+        let interval = ratio(duel);
+        Self {
+            candidate: &duel.candidate,
+            against: &duel.against,
+            ratio: interval.map(|i| i.0),
+            low: interval.map(|i| i.1),
+            high: interval.map(|i| i.2),
+            pairs: duel.pairs,
+            verdict: duel.verdict,
+        }
+    }
+}
+
+impl<'a> WholeDuel<'a> {
+    fn of(duel: &'a TuneDuel) -> Self {
+        Self {
+            duel: DuelSummary::of(duel),
+            deviation: Some(duel.deviation),
+            wilcoxon_p: duel.wilcoxon_p,
+            holm_p: duel.holm_p,
+            promised: duel.promised,
+            worst: Some(duel.worst).filter(|worst| *worst > 0.0),
+            failed: duel.failed,
+        }
+    }
 }

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{name_of, whole_disk};
 use crate::kernel_files::read_trimmed;
 
 /// A block device that a disk is made of, or the disk itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BlockLayer {
     /// Kernel name, e.g. "dm-0".
     pub name: String,

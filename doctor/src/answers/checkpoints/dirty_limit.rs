@@ -14,6 +14,7 @@
 
 use std::collections::HashSet;
 
+use schemars::JsonSchema;
 use seekscope_pattern::ThreadRole;
 use seekscope_run::FileRole;
 use seekscope_run::units::format_bytes;
@@ -42,13 +43,14 @@ pub(crate) const CACHE_BYTES_MAX: &str = "wiredTiger.cache.maximum bytes configu
 
 /// The dirty limit that keeps the longest checkpoint below a time: of what can be set, the one nearest to
 /// what is wished for.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DirtyLimit {
     /// What it keeps checkpoints below, s.
     pub checkpoint_s: f64,
-    /// Of dirty data in the cache, bytes, and as percent of the cache.
+    /// Of dirty data in the cache.
     pub bytes: u64,
+    /// The same as percent of the cache.
     pub percent_of_cache: f64,
     /// e.g. "eviction_dirty_target=3,eviction_dirty_trigger=6".
     pub setting: String,

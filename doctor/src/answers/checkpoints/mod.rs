@@ -10,6 +10,7 @@ mod joined;
 
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
 use seekscope_pattern::Checkpoint;
 use seekscope_stats::{Quantiles, median};
 use serde::{Deserialize, Serialize};
@@ -25,26 +26,31 @@ pub(crate) use dirty_limit::{CACHE_BYTES_MAX, DIRTY_BYTES};
 const OF_TRACE: &str = "trace";
 const OF_COUNTERS: &str = "serverStatus";
 
-/// See the module.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What checkpoints cost, and what would bound them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct CheckpointAnswer {
     /// In the order of time.
     pub checkpoints: Vec<Checkpoint>,
     /// Where number and lengths are from: "serverStatus", or "trace" where the server does not tell. What
     /// was written and synced is from the trace either way.
+    #[schemars(extend("enum" = ["serverStatus", "trace"]))]
     pub source: String,
+    #[schemars(range(min = 0))]
     pub median_s: f64,
+    #[schemars(range(min = 0))]
     pub longest_s: f64,
     /// The last had not ended when the observation did: it took longer than is known.
     pub last_is_under_way: bool,
     /// What to say where trace and counters differ, with both figures.
     pub disagreement: Option<String>,
-    /// Journal syncs while a checkpoint ran and otherwise, 99th percentile, ns.
+    /// Journal syncs while a checkpoint ran, 99th percentile.
     pub journal_during_p99_ns: Option<u64>,
+    /// Journal syncs otherwise.
     pub journal_otherwise_p99_ns: Option<u64>,
-    /// Reads of application threads, likewise.
+    /// Reads of application threads while a checkpoint ran.
     pub reads_during_p99_ns: Option<u64>,
+    /// Reads of application threads otherwise.
     pub reads_otherwise_p99_ns: Option<u64>,
     /// Operations per second while checkpoints ran over otherwise (1: no difference).
     pub throughput_ratio: Option<f64>,

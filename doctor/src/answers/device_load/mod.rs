@@ -5,6 +5,7 @@
 
 mod ceiling;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -14,15 +15,16 @@ pub(crate) use ceiling::{Ceiling, reached as ceiling_reached};
 const SOURCE: &str = "diskstats";
 
 /// Of the disk under the data, all processes together, over the observation.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct DeviceLoad {
     pub reads_per_s: f64,
     pub writes_per_s: f64,
     pub read_bytes_per_s: f64,
     pub write_bytes_per_s: f64,
-    /// The busiest second's requests and bytes.
+    /// The busiest second's requests.
     pub peak_requests_per_s: f64,
+    /// The busiest second's bytes.
     pub peak_bytes_per_s: f64,
     /// Mean time of a request in queue and disk, ns.
     pub read_ns: Option<f64>,
@@ -32,8 +34,9 @@ pub struct DeviceLoad {
     /// What the model says the disk can do with requests of this size, as many at once as it takes well,
     /// requests per second.
     pub able_requests_per_s: Option<f64>,
-    /// Used over able, 0..: of requests or of bytes, whichever is nearer its limit; mean and busiest second.
+    /// Used over able, 0..: of requests or of bytes, whichever is nearer its limit; mean.
     pub utilisation: Option<f64>,
+    /// … of the busiest second.
     pub peak_utilisation: Option<f64>,
     /// The ability was measured, not that of a typical disk.
     pub ability_measured: bool,

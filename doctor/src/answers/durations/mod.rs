@@ -7,6 +7,7 @@ mod reading;
 mod subject;
 mod work;
 
+use schemars::JsonSchema;
 use seekscope_run::OplogFacts;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use work::{Span, Work};
 const COLLECTIONS_MAX: usize = 10;
 
 /// One job on one collection, or a resync of all ("*").
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct JobDuration {
     pub namespace: String,

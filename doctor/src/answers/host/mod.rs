@@ -8,6 +8,7 @@ mod memory;
 mod read_ahead;
 mod server;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Evidence;
@@ -18,7 +19,7 @@ pub(crate) use memory::{
 pub(crate) use server::{Tickets, tickets_of};
 
 /// One setting.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct HostAnswer {
     /// "read-ahead", "I/O scheduler", "filesystem", "transparent huge pages", "cache size", "tickets", …

@@ -5,6 +5,7 @@ mod figures;
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use seekscope_run::{COUNTERS_OF_MEMBER, MemberRecord, MemberState};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use crate::Evidence;
 pub(super) use difference::difference;
 
 /// One member over the observation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct MemberAnswer {
     pub name: String,
@@ -28,7 +29,7 @@ pub struct MemberAnswer {
 }
 
 /// What sets one member apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 #[serde(default)]
 pub struct MemberDifference {
     pub member: String,

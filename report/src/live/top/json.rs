@@ -1,94 +1,195 @@
 //! A frame for programs: one JSON object, described in `docs/schema/top.schema.json`.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use seekscope_run::Limitation;
+use serde::Serialize;
 
 use super::super::snapshot::FileLine;
-use super::super::vitals::{DiskVitals, Operations, Vitals};
+use super::super::vitals::{
+    CacheVitals, CheckpointVitals, DiskVitals, Operations, ProcessVitals, Vitals,
+};
 use super::{Order, TopControls, TopFrame, body};
 
 const SCHEMA: &str = "seekscope/top/1";
 
-/// The frame with at most `files_max` files in that order.
-pub fn json(shown: &TopFrame, order: Order, files_max: u16) -> Value {
-    let controls = TopControls::sorted_by(order);
-    let files: Option<Vec<Value>> = shown.files.as_ref().map(|_| {
-        let lines = body::lines(shown, &controls);
-        let lines = lines.iter().take(usize::from(files_max));
-        lines.map(|line| file(line)).collect()
-    });
-    let trace = shown
-        .files
-        .as_ref()
-        .map(|files| json!({ "events": files.events, "lost": files.lost }));
-    let Vitals {
-        operations,
-        disk,
-        cache,
-        checkpoint,
-        process,
-        own_cpus,
-        own_memory_bytes,
-        io_pressure,
-    } = &shown.vitals;
-    json!({
-        "schema": SCHEMA,
-        "unix_ms": shown.unix_ms,
-        "elapsed_s": shown.elapsed_s,
-        "subject": shown.subject,
-        "operations": self::operations(operations),
-        "disk": self::disk(shown.disk.as_deref(), disk),
-        "cache": cache,
-        "checkpoint": checkpoint,
-        "process": process,
-        "self": { "cpus": own_cpus, "memory_bytes": own_memory_bytes },
-        "io_pressure": io_pressure,
-        "trace": trace,
-        "files": files,
-        "limitations": shown.limitations,
-    })
+/// One such object per line and period. Names stay stable; fields may be added. null means unknown, which is not
+/// zero. Rates are means since the last period; times carry their unit in the name.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct TopOutput<'a> {
+    /// Name and version of this form.
+    schema: &'static str,
+    unix_ms: u64,
+    /// Since watching began.
+    elapsed_s: f64,
+    /// What is watched, for people.
+    subject: &'a str,
+    operations: OperationsShown<'a>,
+    disk: DiskShown<'a>,
+    cache: &'a CacheVitals,
+    checkpoint: &'a CheckpointVitals,
+    process: &'a ProcessVitals,
+    #[serde(rename = "self")]
+    own: OwnCost,
+    /// Share of the time, 0 to 1, in which some task of the host waited for I/O.
+    io_pressure: Option<f64>,
+    /// null where nothing is traced.
+    trace: Option<TraceCounts>,
+    /// In the order asked for; null where nothing is traced.
+    files: Option<Vec<FileShown<'a>>>,
+    limitations: &'a [Limitation],
 }
 
-fn disk(name: Option<&str>, disk: &DiskVitals) -> Value {
-    let mut value = json!(disk);
-    if let Some(fields) = value.as_object_mut() {
-        fields.insert("name".into(), json!(name));
+/// What clients ask for.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OperationsShown<'a> {
+    /// Since serverStatus was last answered; null without a login.
+    answered_s_ago: Option<f64>,
+    /// By kind of operation, as serverStatus names them.
+    per_s: BTreeMap<&'a str, f64>,
+    /// Mean time that the server took.
+    read_ms: Option<f64>,
+    write_ms: Option<f64>,
+    command_ms: Option<f64>,
+    queued: Option<f64>,
+    active: Option<f64>,
+}
+
+/// The whole disk under the data, whoever uses it.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DiskShown<'a> {
+    #[serde(flatten)]
+    vitals: &'a DiskVitals,
+    name: Option<&'a str>,
+}
+
+/// What watching costs.
+#[derive(Debug, Serialize, JsonSchema)]
+struct OwnCost {
+    /// Processors in use on average.
+    cpus: Option<f64>,
+    memory_bytes: Option<f64>,
+}
+
+/// Events of the trace.
+#[derive(Debug, Serialize, JsonSchema)]
+struct TraceCounts {
+    events: u64,
+    lost: u64,
+}
+
+/// One file.
+#[derive(Debug, Serialize, JsonSchema)]
+struct FileShown<'a> {
+    path: Option<&'a str>,
+    #[schemars(extend(
+        "enum" = ["collection", "index", "journal", "history store", "metadata", "other"]
+    ))]
+    role: &'static str,
+    /// `database.collection`, or `database.collection/index`.
+    namespace: Option<&'a str>,
+    /// Time that threads spent in calls on the file, per second of the clock.
+    waited_s_per_s: f64,
+    reads_per_s: f64,
+    writes_per_s: f64,
+    syncs_per_s: f64,
+    read_bytes_per_s: f64,
+    write_bytes_per_s: f64,
+    /// Of all calls on the file in the last period.
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+    /// 0 to 1, of the reads of which it is known.
+    page_cache_hit_share: Option<f64>,
+    misses_per_s: Option<f64>,
+    #[schemars(extend(
+        "enum" = ["-", "few", "re-read", "sequential", "backward", "strided", "random", "mixed"]
+    ))]
+    pattern: &'static str,
+}
+
+impl<'a> TopOutput<'a> {
+    /// The frame with at most `files_max` files in that order.
+    pub fn of(shown: &'a TopFrame, order: Order, files_max: u16) -> Self {
+        let controls = TopControls::sorted_by(order);
+        let files = shown.files.as_ref().map(|_| {
+            let lines = body::lines(shown, &controls).into_iter();
+            lines
+                .take(usize::from(files_max))
+                .map(FileShown::of)
+                .collect()
+        });
+        let trace = shown.files.as_ref().map(|files| TraceCounts {
+            events: files.events,
+            lost: files.lost,
+        });
+        let Vitals {
+            operations,
+            disk,
+            cache,
+            checkpoint,
+            process,
+            own_cpus,
+            own_memory_bytes,
+            io_pressure,
+        } = &shown.vitals;
+        Self {
+            schema: SCHEMA,
+            unix_ms: shown.unix_ms,
+            elapsed_s: shown.elapsed_s,
+            subject: &shown.subject,
+            operations: OperationsShown::of(operations),
+            disk: DiskShown {
+                vitals: disk,
+                name: shown.disk.as_deref(),
+            },
+            cache,
+            checkpoint,
+            process,
+            own: OwnCost {
+                cpus: *own_cpus,
+                memory_bytes: *own_memory_bytes,
+            },
+            io_pressure: *io_pressure,
+            trace,
+            files,
+            limitations: &shown.limitations,
+        }
     }
-    value
 }
 
-fn operations(operations: &Operations) -> Value {
-    let per_s: Map<String, Value> = operations
-        .per_s
-        .iter()
-        .map(|(kind, rate)| ((*kind).to_string(), json!(rate)))
-        .collect();
-    json!({
-        "answered_s_ago": operations.answered_s_ago,
-        "per_s": per_s,
-        "read_ms": operations.read_ms,
-        "write_ms": operations.write_ms,
-        "command_ms": operations.command_ms,
-        "queued": operations.queued,
-        "active": operations.active,
-    })
+impl<'a> OperationsShown<'a> {
+    fn of(operations: &'a Operations) -> Self {
+        Self {
+            answered_s_ago: operations.answered_s_ago,
+            per_s: operations.per_s.iter().copied().collect(),
+            read_ms: operations.read_ms,
+            write_ms: operations.write_ms,
+            command_ms: operations.command_ms,
+            queued: operations.queued,
+            active: operations.active,
+        }
+    }
 }
 
-fn file(line: &FileLine) -> Value {
-    let record = line.record.as_ref();
-    json!({
-        "path": record.map(|record| &record.path),
-        "role": line.role(),
-        "namespace": record.and_then(|record| record.namespace.as_ref()),
-        "waited_s_per_s": line.rates.in_flight,
-        "reads_per_s": line.rates.reads,
-        "writes_per_s": line.rates.writes,
-        "syncs_per_s": line.rates.syncs,
-        "read_bytes_per_s": line.rates.read_bytes,
-        "write_bytes_per_s": line.rates.write_bytes,
-        "p50_ns": line.latency_ns.map(|(p50, _)| p50),
-        "p99_ns": line.latency_ns.map(|(_, p99)| p99),
-        "page_cache_hit_share": line.rates.hit_share,
-        "misses_per_s": line.rates.misses,
-        "pattern": line.pattern,
-    })
+impl<'a> FileShown<'a> {
+    fn of(line: &'a FileLine) -> Self {
+        let record = line.record.as_ref();
+        Self {
+            path: record.map(|record| record.path.as_str()),
+            role: line.role(),
+            namespace: record.and_then(|record| record.namespace.as_deref()),
+            waited_s_per_s: line.rates.in_flight,
+            reads_per_s: line.rates.reads,
+            writes_per_s: line.rates.writes,
+            syncs_per_s: line.rates.syncs,
+            read_bytes_per_s: line.rates.read_bytes,
+            write_bytes_per_s: line.rates.write_bytes,
+            p50_ns: line.latency_ns.map(|(p50, _)| p50),
+            p99_ns: line.latency_ns.map(|(_, p99)| p99),
+            page_cache_hit_share: line.rates.hit_share,
+            misses_per_s: line.rates.misses,
+            pattern: line.pattern,
+        }
+    }
 }

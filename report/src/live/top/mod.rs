@@ -1,7 +1,7 @@
 //! `seekscope top`: who uses the disk right now, a frame at a time.
 //!
 //! A [`TopFrame`] is what is known at one moment. [`draw()`] shows it on a terminal as the reader's
-//! [`TopControls`] ask, [`plain_text`] is the same without one, and [`json()`] for programs.
+//! [`TopControls`] ask, [`plain_text`] is the same without one, and [`TopOutput`] for programs.
 
 mod body;
 mod controls;
@@ -22,7 +22,7 @@ use super::snapshot::LiveSnapshot;
 use super::vitals::Vitals;
 
 pub use controls::{Order, TopControls, TopKey};
-pub use json::json;
+pub use json::TopOutput;
 
 /// What is known at one moment.
 #[derive(Debug, Clone)]

@@ -160,6 +160,10 @@ fn what_is_missing_is_said_and_not_zero() {
     );
 }
 
+fn json(shown: &TopFrame, order: Order, files_max: u16) -> serde_json::Value {
+    serde_json::to_value(TopOutput::of(shown, order, files_max)).unwrap()
+}
+
 #[test]
 fn programs_get_the_same_figures() {
     let json = json(&frame(), Order::Calls, 1);

@@ -1,0 +1,101 @@
+//! The files in `docs/schema`, made from the types that `--json` prints. A test holds the files to the types, and
+//! writes them anew with `UPDATE_SCHEMAS=1 cargo test -p seekscope-cli --bin seekscope schemas`.
+
+use std::path::Path;
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{JsonSchema, Schema};
+use seekscope_report::live::top::TopOutput;
+use seekscope_report::tune::TuneSummary;
+use seekscope_run::PrefetchRecord;
+use serde_json::{Value, json};
+
+use crate::bench::summary::BenchSummary;
+use crate::collect::CollectOutput;
+use crate::compare::CompareOutput;
+use crate::disk::predict::PredictOutput;
+use crate::disk::summary::DiskSummary;
+use crate::doctor::conclusion::{DoctorOutput, ExaminedSummary};
+use crate::layout::LayoutSummary;
+use crate::output::{DiskRunOutput, RunOutput, versioned};
+use crate::reorder::summary::ReorderSummary;
+use crate::replay::summary::ReplaySummary;
+use crate::trace::TraceSummary;
+use crate::trace::export::ExportOutput;
+use crate::trace::import::ImportOutput;
+
+/// Those of all commands, by the names of their files.
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        described::<RunOutput<Option<BenchSummary>>>("bench"),
+        described::<CollectOutput>("collect"),
+        described::<CompareOutput>("compare"),
+        described::<DiskRunOutput<DiskSummary>>("disk"),
+        described::<PredictOutput>("disk-predict"),
+        described::<DoctorOutput<ExaminedSummary>>("doctor"),
+        described::<RunOutput<LayoutSummary>>("layout"),
+        described::<RunOutput<Option<BenchSummary>>>("merge"),
+        described::<RunOutput<Option<PrefetchRecord>>>("prefetch"),
+        described::<RunOutput<ReorderSummary>>("reorder"),
+        described::<DiskRunOutput<ReplaySummary>>("replay"),
+        described::<TopOutput>("top"),
+        described::<RunOutput<TraceSummary>>("trace"),
+        described::<ExportOutput>("trace-export"),
+        described::<ImportOutput>("trace-import"),
+        described::<RunOutput<TuneSummary>>("tune"),
+    ]
+}
+
+/// Of the document that `T` is printed as. What its first fields hold is not in the types that commands share.
+fn described<T: JsonSchema>(name: &'static str) -> (&'static str, Schema) {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let generator = settings.into_generator();
+    let mut schema = generator.into_root_schema_for::<T>();
+    RecursiveTransform(for_readers).transform(&mut schema);
+    let command = name.replace('-', " ");
+    schema.insert("$id".into(), versioned(name).into());
+    schema.insert("title".into(), format!("seekscope {command} --json").into());
+    let fields = schema.get_mut("properties").unwrap();
+    fields["schema"]["const"] = json!(versioned(name));
+    if let Some(field) = fields.get_mut("command") {
+        field["const"] = json!(command);
+    }
+    (name, schema)
+}
+
+/// What is Rust's alone is left out, and what the source's comments say is put as readers of JSON know it.
+fn for_readers(schema: &mut Schema) {
+    schema.remove("format");
+    schema.remove("default");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        *text = text.replace('\n', " ").replace("`None`", "null");
+        // Links to other items.
+        for (link, plain) in [
+            ("[`", "`"),
+            ("`]", "`"),
+            ("crate::", ""),
+            ("seekscope_run::", ""),
+        ] {
+            *text = text.replace(link, plain);
+        }
+    }
+}
+
+#[test]
+fn they_are_as_the_types_are() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/schema");
+    for (name, schema) in schemas() {
+        let path = folder.join(format!("{name}.schema.json"));
+        let made = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("UPDATE_SCHEMAS").is_some() {
+            std::fs::write(&path, &made).unwrap();
+        }
+        let there = std::fs::read_to_string(&path).unwrap();
+        assert!(
+            there == made,
+            "{} is stale; write it anew with UPDATE_SCHEMAS=1 cargo test -p seekscope-cli --bin seekscope schemas",
+            path.display()
+        );
+    }
+}
