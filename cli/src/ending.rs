@@ -5,12 +5,13 @@
 //! ([`outcome_of`]); nothing else decides that.
 
 use anyhow::Result;
-use seekscope_run::{Outcome, RunKind};
+use seekscope_run::{Outcome, RunDirectory, RunKind};
 
 use crate::args::OutputArgs;
 use crate::exit::{
     BrokenOff, CommandFailed, Inconsistent, Interrupted, ThresholdMissed, message_of,
 };
+use crate::output;
 use crate::progress::Progress;
 use crate::session::{Session, measured_nothing};
 use crate::{bench, disk, doctor, layout, prefetch, reorder, replay, trace, tune};
@@ -65,6 +66,23 @@ pub fn end(
         false => show(session),
     };
     worked.and(shown)
+}
+
+/// Prints what a run came to, as text of a width or, where it is wanted, as JSON that names the run's folder; says
+/// where its page is.
+pub fn print(
+    directory: &RunDirectory,
+    args: &OutputArgs,
+    progress: Progress,
+    json: impl FnOnce(&str) -> Result<()>,
+    text: impl FnOnce(u16) -> Result<String>,
+) -> Result<()> {
+    match args.json {
+        true => json(&directory.path().display().to_string())?,
+        false => output::print(&text(progress.width())?)?,
+    }
+    progress.say(format!("Report: {}", directory.report_path().display()));
+    Ok(())
 }
 
 /// Shows a finished run, which may be of an older version: prints its tables, or JSON, and writes its page anew.

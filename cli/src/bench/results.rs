@@ -8,6 +8,7 @@ use seekscope_run::{Outcome, RunDocument};
 use super::summary::BenchSummary;
 use super::ycsb_output;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -64,23 +65,17 @@ impl Results {
         show: Show,
     ) -> Result<()> {
         let document = &session.document;
-        if args.json {
-            let run_dir = session.directory.path().display().to_string();
-            // `bench` and `merge`, which makes one run of several.
-            output::print_json(&RunOutput::of(&document.command, document, &run_dir))?;
-        } else {
-            output::print(&match show {
-                Show::Tables => terminal(&self.input(session), progress.width()),
-                Show::YcsbLines => {
-                    warning(document) + &ycsb_output::lines(&session.directory, document)?
-                }
-            })?;
-        }
-        progress.say(format!(
-            "Report: {}",
-            session.directory.report_path().display()
-        ));
-        Ok(())
+        // `bench` and `merge`, which makes one run of several.
+        let json = |run_dir: &str| {
+            output::print_json(&RunOutput::of(&document.command, document, run_dir))
+        };
+        let text = |width| match show {
+            Show::Tables => Ok(terminal(&self.input(session), width)),
+            Show::YcsbLines => {
+                Ok(warning(document) + &ycsb_output::lines(&session.directory, document)?)
+            }
+        };
+        ending::print(&session.directory, args, progress, json, text)
     }
 }
 

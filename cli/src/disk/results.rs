@@ -17,6 +17,7 @@ use seekscope_run::{
 
 use super::summary::DiskSummary;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::output::{self, DiskRunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -67,19 +68,13 @@ impl Results {
 
     /// Prints tables, or JSON, on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        if args.json {
-            let run_dir = session.directory.path().display().to_string();
-            let document = &session.document;
-            let shown = DiskRunOutput::of("disk", document, &run_dir, &document.summary);
-            output::print_json(&shown)?;
-        } else {
-            output::print(&terminal(&self.input(session), progress.width()))?;
-        }
-        progress.say(format!(
-            "Report: {}",
-            session.directory.report_path().display()
-        ));
-        Ok(())
+        let document = &session.document;
+        let json = |run_dir: &str| {
+            let shown = DiskRunOutput::of("disk", document, run_dir, &document.summary);
+            output::print_json(&shown)
+        };
+        let text = |width| Ok(terminal(&self.input(session), width));
+        ending::print(&session.directory, args, progress, json, text)
     }
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::judgement::Earlier;
 use super::scan_times;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -154,21 +155,15 @@ impl Conclusion {
 
     /// Prints the first screen, or JSON with everything, on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        if args.json {
-            let run_dir = session.directory.path().display().to_string();
+        let document = &session.document;
+        let json = |run_dir: &str| {
             output::print_json(&DoctorOutput {
-                run: RunOutput::of("doctor", &session.document, &run_dir),
-                examination: session.document.examination.as_ref(),
-            })?;
-        } else {
-            let width = progress.width();
-            output::print(&self.with_input(session, |input| first_screen(&input, width)))?;
-        }
-        progress.say(format!(
-            "Report: {}",
-            session.directory.report_path().display()
-        ));
-        Ok(())
+                run: RunOutput::of("doctor", document, run_dir),
+                examination: document.examination.as_ref(),
+            })
+        };
+        let text = |width| Ok(self.with_input(session, |input| first_screen(&input, width)));
+        ending::print(&session.directory, args, progress, json, text)
     }
 }
 

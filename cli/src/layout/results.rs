@@ -12,6 +12,7 @@ use seekscope_run::{LeafRecord, RunError};
 use super::since::leaves_by_file;
 use super::summary::LayoutSummary;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::environment;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
@@ -70,20 +71,15 @@ impl Results {
 
     /// Prints tables, or JSON, on stdout.
     pub fn show(&self, session: &Session, args: &OutputArgs, progress: Progress) -> Result<()> {
-        if args.json {
-            let run_dir = session.directory.path().display().to_string();
-            output::print_json(&RunOutput::of("layout", &session.document, &run_dir))?;
-        } else {
+        let text = |width| {
             let options = TerminalOptions {
-                width: progress.width(),
+                width,
                 unicode: environment::has_unicode(),
             };
-            output::print(&self.with_input(session, |input| terminal(&input, options)))?;
-        }
-        progress.say(format!(
-            "Report: {}",
-            session.directory.report_path().display()
-        ));
-        Ok(())
+            Ok(self.with_input(session, |input| terminal(&input, options)))
+        };
+        let document = &session.document;
+        let json = |run_dir: &str| output::print_json(&RunOutput::of("layout", document, run_dir));
+        ending::print(&session.directory, args, progress, json, text)
     }
 }

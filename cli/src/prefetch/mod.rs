@@ -211,16 +211,10 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     if let Some(record) = &document.prefetch {
         directory.save_report(&report(document, content::page(document, record)))?;
     }
-    match (&document.prefetch, args.json) {
-        (_, true) => {
-            let run_dir = directory.path().display().to_string();
-            output::print_json(&RunOutput::of("prefetch", document, &run_dir))?;
-        }
-        (Some(record), false) => {
-            output::print(&content::text(document, record, progress.width()))?;
-        }
-        (None, false) => {}
-    }
-    progress.say(format!("Report: {}", directory.report_path().display()));
-    Ok(())
+    let text = |width| {
+        let record = document.prefetch.as_ref();
+        Ok(record.map_or_else(String::new, |record| content::text(document, record, width)))
+    };
+    let json = |run_dir: &str| output::print_json(&RunOutput::of("prefetch", document, run_dir));
+    ending::print(directory, args, progress, json, text)
 }

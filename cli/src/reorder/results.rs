@@ -5,6 +5,7 @@ use seekscope_report::reorder::{html, terminal};
 
 use super::summary::ReorderSummary;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::Session;
@@ -16,15 +17,12 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         session.save()?;
     }
     session.directory.save_report(&html(&session.document))?;
-    if args.json {
-        let run_dir = session.directory.path().display().to_string();
-        output::print_json(&RunOutput::of("reorder", &session.document, &run_dir))?;
-    } else {
-        output::print(&terminal(&session.document, progress.width()))?;
-    }
-    progress.say(format!(
-        "Report: {}",
-        session.directory.report_path().display()
-    ));
-    Ok(())
+    let document = &session.document;
+    ending::print(
+        &session.directory,
+        args,
+        progress,
+        |run_dir| output::print_json(&RunOutput::of("reorder", document, run_dir)),
+        |width| Ok(terminal(document, width)),
+    )
 }

@@ -196,12 +196,9 @@ pub fn show(session: &Session, args: &OutputArgs, progress: Progress) -> Result<
     let directory = &session.directory;
     let page = content::page(document, &summary, &directory.latency_histograms()?);
     directory.save_report(&report(document, page))?;
-    if args.json {
-        let run_dir = directory.path().display().to_string();
-        output::print_json(&DiskRunOutput::of("replay", document, &run_dir, &summary))?;
-    } else {
-        output::print(&content::text(document, &summary, progress.width()))?;
-    }
-    progress.say(format!("Report: {}", directory.report_path().display()));
-    Ok(())
+    let json = |run_dir: &str| {
+        output::print_json(&DiskRunOutput::of("replay", document, run_dir, &summary))
+    };
+    let text = |width| Ok(content::text(document, &summary, width));
+    ending::print(directory, args, progress, json, text)
 }

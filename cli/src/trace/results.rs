@@ -8,6 +8,7 @@ use seekscope_run::{IoEvent, RunDirectory, RunDocument};
 
 use super::summary::TraceSummary;
 use crate::args::OutputArgs;
+use crate::ending;
 use crate::output::{self, RunOutput};
 use crate::progress::Progress;
 use crate::session::{Session, limit, no_trailer, truncated_trace};
@@ -28,14 +29,13 @@ pub fn show(session: &mut Session, args: &OutputArgs, progress: Progress) -> Res
         events: &pass,
     };
     directory.save_report(&html(&input).context(READING)?)?;
-    if args.json {
-        let run_dir = directory.path().display().to_string();
-        output::print_json(&RunOutput::of("trace", document, &run_dir))?;
-    } else {
-        output::print(&terminal(&input, progress.width()))?;
-    }
-    progress.say(format!("Report: {}", directory.report_path().display()));
-    Ok(())
+    ending::print(
+        directory,
+        args,
+        progress,
+        |run_dir| output::print_json(&RunOutput::of("trace", document, run_dir)),
+        |width| Ok(terminal(&input, width)),
+    )
 }
 
 const READING: &str = "while reading the events of the run";
