@@ -38,6 +38,7 @@ pub mod prefetch;
 pub mod pressure;
 pub mod process_io;
 pub mod reorder;
+mod shell;
 pub mod surroundings;
 pub mod thread_record;
 pub mod tune;
@@ -95,6 +96,7 @@ pub use reorder::{
     Clustering, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
     ReorderSpace, ReorderTask, ReorderTime, ReorderVerdict, Reordered, WriteRate, WritersStop,
 };
+pub use shell::shell_quoted;
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;
 pub use tune::{KnobValue, KnobValues, TuneRecord, TuneTrial};
