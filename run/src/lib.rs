@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod clock;
+pub mod control_groups;
 mod counted_requests;
 pub mod counter_sample;
 pub mod device;
