@@ -11,6 +11,7 @@ mod cgroup;
 pub mod data_files;
 pub mod driver_error;
 pub mod examination;
+mod hello;
 mod identity;
 mod keeper;
 pub mod leftovers;
@@ -33,6 +34,7 @@ pub mod workspace;
 
 pub use binary::{BinaryError, ServerBinary, ServerKind};
 pub use data_files::{FileMap, Unnamed};
+pub use hello::Hello;
 pub use leftovers::{Leftover, Leftovers};
 pub use local_server::{LocalServer, LocalServerError, Stopped};
 pub use local_server_options::{LocalServerOptions, ServerRole};
