@@ -1,12 +1,14 @@
 //! What `seekscope disk` measured: one record per step, and what the steps say together.
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{DeviceModel, Disk, LatencySummary, Surroundings};
 
 /// Order and direction of a job's accesses, by fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum AccessKind {
     Read,
     Write,
@@ -18,25 +20,9 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    pub const ALL: [Self; 6] = [
-        Self::Read,
-        Self::Write,
-        Self::Rw,
-        Self::RandRead,
-        Self::RandWrite,
-        Self::RandRw,
-    ];
-
     /// fio's name, e.g. "randread".
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Rw => "rw",
-            Self::RandRead => "randread",
-            Self::RandWrite => "randwrite",
-            Self::RandRw => "randrw",
-        }
+        self.into()
     }
 
     /// The next offset has nothing to do with the last.
@@ -51,8 +37,9 @@ impl AccessKind {
 }
 
 /// How accesses reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum EngineKind {
     /// io_uring, one ring per thread.
     Uring,
@@ -68,12 +55,7 @@ impl EngineKind {
     pub const ALL: [Self; 4] = [Self::Uring, Self::Sync, Self::Mmap, Self::Null];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Uring => "uring",
-            Self::Sync => "sync",
-            Self::Mmap => "mmap",
-            Self::Null => "null",
-        }
+        self.into()
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn write_files(path: &Path, files: &[FileRecord]) -> Result<()> {
     };
     write_column::<Int32Type>(&mut group, &u32s(|r| r.file_id), None)?;
     write_column::<ByteArrayType>(&mut group, &texts(|r| &r.path), None)?;
-    write_column::<ByteArrayType>(&mut group, &texts(|r| path_state_name(r.path_state)), None)?;
+    write_column::<ByteArrayType>(&mut group, &texts(|r| r.path_state.into()), None)?;
     write_column::<Int32Type>(&mut group, &u32s(|r| r.device_major), None)?;
     write_column::<Int32Type>(&mut group, &u32s(|r| r.device_minor), None)?;
     write_column::<Int64Type>(&mut group, &u64s(|r| r.inode), None)?;
@@ -48,14 +48,6 @@ pub(crate) fn write_files(path: &Path, files: &[FileRecord]) -> Result<()> {
     write_optional::<ByteArrayType>(&mut group, namespaces)?;
     group.close()?;
     file.close().map(drop)
-}
-
-fn path_state_name(state: PathState) -> &'static str {
-    match state {
-        PathState::Known => "known",
-        PathState::Deleted => "deleted",
-        PathState::Unresolved => "unresolved",
-    }
 }
 
 /// Reads `files.parquet`.
@@ -73,11 +65,7 @@ pub(crate) fn read_files(path: &Path) -> Result<Vec<FileRecord>> {
         files.extend((0..columns.rows).map(|i| FileRecord {
             file_id: ids[i],
             path: paths[i].clone(),
-            path_state: match states[i].as_str() {
-                "known" => PathState::Known,
-                "deleted" => PathState::Deleted,
-                _ => PathState::Unresolved,
-            },
+            path_state: states[i].parse().unwrap_or(PathState::Unresolved),
             device_major: majors[i],
             device_minor: minors[i],
             inode: inodes[i],

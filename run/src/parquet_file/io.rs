@@ -51,7 +51,7 @@ impl IoParquetWriter {
     /// With more columns behind those of the events.
     pub(super) fn create_with(path: &Path, more: &[ColumnType]) -> Result<Self> {
         let mut op_names = vec![ByteArray::new()];
-        op_names.extend(IoOp::ALL.map(|op| ByteArray::from(op.name())));
+        op_names.extend(IoOp::ALL.iter().map(|op| ByteArray::from(op.name())));
         Ok(Self {
             file: writer(path, "io", &[&COLUMNS, more].concat())?,
             op_names,

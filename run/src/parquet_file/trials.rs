@@ -10,7 +10,7 @@ use super::Result;
 use super::read::{Columns, for_each_group};
 use super::write::{ColumnType, bits32, bits64, write_column, write_optional, writer};
 use crate::TuneTrial;
-use crate::tune::{Expected, TrialPurpose, TrialStatus};
+use crate::tune::Expected;
 
 /// Values and figures are JSON objects: which there are differs from session to session.
 const COLUMNS: [ColumnType; 20] = [
@@ -101,15 +101,13 @@ fn read_group(columns: &Columns<'_>, trials: &mut Vec<TuneTrial>) -> Result<()> 
         let [expected, low, high] = best.each_ref().map(|column| column[i]);
         trials.push(TuneTrial {
             number: numbers[i],
-            purpose: TrialPurpose::from_name(&purposes[i])
-                .ok_or_else(|| unknown("purpose", &purposes[i]))?,
+            purpose: (purposes[i].parse()).map_err(|_| unknown("purpose", &purposes[i]))?,
             arm: arms[i].clone(),
             origin: origins[i].clone(),
             block: blocks[i],
             seed: seeds[i],
             values: from_json(&values[i])?,
-            status: TrialStatus::from_name(&statuses[i])
-                .ok_or_else(|| unknown("status", &statuses[i]))?,
+            status: (statuses[i].parse()).map_err(|_| unknown("status", &statuses[i]))?,
             value: value[i],
             partial: partial.each_ref().map(|column| column[i]),
             noise: noise[i].unwrap_or(1.0),
