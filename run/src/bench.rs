@@ -26,8 +26,11 @@ pub enum Arrivals {
 }
 
 /// What operations are sent with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ClientKind {
     /// Our own, on MongoDB's wire protocol.
     #[default]
