@@ -143,7 +143,7 @@ pub struct TuneTrial {
 }
 
 /// A figure with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, Default)]
 pub struct Expected {
     pub value: f64,
     pub low: f64,
