@@ -1,7 +1,6 @@
 //! What a server is to its replica set, which decides whether it may be traced unasked.
 
-use mongodb::bson::{Document, doc};
-use seekscope_server::{Server, ServerError};
+use seekscope_server::{Hello, Server, ServerError};
 
 /// What the server is to its set, as far as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,33 +16,21 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// As the server says. Those before 4.4.2 know another word.
+    /// As the server says.
     ///
     /// # Errors
     /// It refused, or did not answer within some seconds.
     pub async fn ask(server: &Server) -> Result<Self, ServerError> {
-        let ask = |word: &str| server.command_in_time("admin", doc! { word: 1 });
-        let hello = match ask("hello").await {
-            Err(_) => ask("isMaster").await,
-            hello => hello,
-        };
-        Ok(Self::of(&hello?))
+        server.hello().await.map(Self::of)
     }
 
-    /// From the reply to `hello`.
-    fn of(hello: &Document) -> Self {
-        let flag = |name: &str| hello.get_bool(name).unwrap_or(false);
-        let text = |name: &str| hello.get_str(name).ok().map(String::from);
-        let names = |list: &str| {
-            let names = hello.get_array(list).into_iter().flatten();
-            names.filter_map(|name| name.as_str().map(String::from))
-        };
+    fn of(hello: Hello) -> Self {
         Self {
             known: true,
-            set: text("setName"),
-            primary: flag("isWritablePrimary") || flag("ismaster"),
-            router: text("msg").is_some_and(|msg| msg == "isdbgrid"),
-            data_members: names("hosts").chain(names("passives")).collect(),
+            primary: hello.is_writable,
+            router: hello.is_router(),
+            set: hello.set,
+            data_members: hello.data_members,
         }
     }
 
@@ -68,11 +55,13 @@ impl Standing {
 
 #[cfg(test)]
 mod tests {
+    use mongodb::bson::{Document, doc};
+
     use super::*;
 
     #[test]
     fn only_a_primary_with_company_is_spared() {
-        let of = |hello: Document| Standing::of(&hello);
+        let of = |hello: Document| Standing::of(Hello::read(&hello));
         let alone = of(
             doc! { "setName": "rs0", "isWritablePrimary": true, "hosts": ["a:1"], "arbiters": ["b:1"] },
         );
@@ -91,7 +80,7 @@ mod tests {
 
     #[test]
     fn passive_members_and_old_words_count() {
-        let depends = |hello: Document| Standing::of(&hello).others_may_depend_on_it();
+        let depends = |hello: Document| Standing::of(Hello::read(&hello)).others_may_depend_on_it();
         assert!(depends(
             doc! { "ismaster": true, "hosts": ["a:1", "b:1"], "setName": "rs" }
         ));

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use seekscope_run::IoEvent;
 use seekscope_stats::Quantiles;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// A step forward of at most this many bytes still counts as sequential: the kernel's default
 /// read-ahead window, inside which the next bytes are already on their way.
@@ -11,8 +12,9 @@ pub const SEQUENTIAL_WINDOW_BYTES: u64 = 128 * 1024;
 
 /// The one word for a pattern. Chosen by the shares in [`crate::Evidence`]: from 65 % on a pattern
 /// dominates, up to 35 % it is noise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum PatternKind {
     /// One stream forwards, or several interleaved ones.
     Sequential,
@@ -22,6 +24,7 @@ pub enum PatternKind {
     Backward,
     /// The same few places again and again.
     #[serde(rename = "re-read")]
+    #[strum(serialize = "re-read")]
     ReRead,
     /// Nothing of these.
     Random,
@@ -34,15 +37,7 @@ pub enum PatternKind {
 impl PatternKind {
     /// The word itself.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential",
-            Self::Strided => "strided",
-            Self::Backward => "backward",
-            Self::ReRead => "re-read",
-            Self::Random => "random",
-            Self::Mixed => "mixed",
-            Self::Few => "few",
-        }
+        self.into()
     }
 }
 

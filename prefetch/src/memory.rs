@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use seekscope_run::mounts::mounts;
+use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 
 /// Of what could be had.
 const HOST_PERCENT: u64 = 50;
@@ -72,37 +72,13 @@ pub fn spare_memory_bytes(root: &Path) -> Option<u64> {
 /// What the control groups that we are in still allow, caches of files counted as free: the least of
 /// all levels. Versions 1 and 2.
 fn group_spare_bytes(root: &Path) -> Option<u64> {
-    let proc_root = root.join("proc");
-    let groups = fs::read_to_string(proc_root.join("self/cgroup")).ok()?;
-    let mounts = mounts(&proc_root);
-    let mut least = None;
-    for line in groups.lines() {
-        let Some((controllers, path)) = line.split_once(':').and_then(|(_, r)| r.split_once(':'))
-        else {
-            continue;
-        };
-        let is_v1 = controllers.split(',').any(|name| name == "memory");
-        if !is_v1 && !controllers.is_empty() {
-            continue;
-        }
-        let mount = mounts.iter().find(|mount| match is_v1 {
-            true => {
-                let options = &mount.filesystem_options;
-                mount.filesystem == "cgroup" && options.split(',').any(|o| o == "memory")
-            }
-            false => mount.filesystem == "cgroup2",
-        });
-        let Some(mount) = mount else { continue };
-        let below = Path::new(path)
-            .strip_prefix(&mount.root)
-            .unwrap_or(Path::new(""));
-        let top = root.join(mount.point.strip_prefix("/").unwrap_or(&mount.point));
-        for level in below.ancestors() {
-            let spare = spare_of(&top.join(level), is_v1);
-            least = [least, spare].into_iter().flatten().min();
-        }
-    }
-    least
+    let groups = ControlGroups::read(root, &root.join("proc"), None);
+    let hierarchies = [(Hierarchy::V1("memory"), true), (Hierarchy::V2, false)].into_iter();
+    let spare = hierarchies.flat_map(|(hierarchy, is_v1)| {
+        let groups = groups.own_to_top(hierarchy).into_iter();
+        groups.filter_map(move |group| spare_of(&group.folder, is_v1))
+    });
+    spare.min()
 }
 
 /// Of one group; `None` where it has no limit.

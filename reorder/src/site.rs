@@ -40,13 +40,13 @@ impl Site {
         let copy = format!("{COPY_PREFIX}{}", namespace.collection());
         let copy = Namespace::new(namespace.database(), &copy)
             .map_err(|error| refused(format!("its copy could not be named: {error}")))?;
-        let hello = server.command("admin", doc! { "isMaster": 1 }).await?;
+        let hello = server.hello().await?;
         Ok(Self {
             server: server.clone(),
             namespace: namespace.clone(),
             copy,
-            replica_set: hello.contains_key("setName"),
-            router: says(&hello, "msg", "isdbgrid"),
+            replica_set: hello.set.is_some(),
+            router: hello.is_router(),
         })
     }
 

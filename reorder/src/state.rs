@@ -6,6 +6,7 @@ use mongodb::change_stream::event::ResumeToken;
 use mongodb::error::{ErrorKind, WriteFailure};
 use seekscope_server::Server;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::checksum::Checksum;
 use crate::site::{STATE, Site};
@@ -19,8 +20,11 @@ const DUPLICATE_KEY: i32 = 11_000;
 
 /// How far a reordering has come, as recorded. A phase is recorded when everything before it is done
 /// and durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Phase {
     /// The copy is incomplete; it is made anew on resume.
     Copying,
@@ -35,12 +39,7 @@ pub enum Phase {
 impl Phase {
     /// As it is recorded.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Copying => "copying",
-            Self::Copied => "copied",
-            Self::Indexed => "indexed",
-            Self::Swapping => "swapping",
-        }
+        self.into()
     }
 }
 

@@ -2,12 +2,14 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::{DeviceModel, Disk, LatencySummary, Surroundings};
 
 /// Order and direction of a job's accesses, by fio's names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum AccessKind {
     Read,
     Write,
@@ -19,25 +21,9 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    pub const ALL: [Self; 6] = [
-        Self::Read,
-        Self::Write,
-        Self::Rw,
-        Self::RandRead,
-        Self::RandWrite,
-        Self::RandRw,
-    ];
-
     /// fio's name, e.g. "randread".
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Rw => "rw",
-            Self::RandRead => "randread",
-            Self::RandWrite => "randwrite",
-            Self::RandRw => "randrw",
-        }
+        self.into()
     }
 
     /// The next offset has nothing to do with the last.
@@ -52,8 +38,9 @@ impl AccessKind {
 }
 
 /// How accesses reach the kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum EngineKind {
     /// io_uring, one ring per thread.
     Uring,
@@ -69,12 +56,7 @@ impl EngineKind {
     pub const ALL: [Self; 4] = [Self::Uring, Self::Sync, Self::Mmap, Self::Null];
 
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Uring => "uring",
-            Self::Sync => "sync",
-            Self::Mmap => "mmap",
-            Self::Null => "null",
-        }
+        self.into()
     }
 }
 

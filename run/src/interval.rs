@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::LatencySummary;
 
 /// See the module.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Interval {
     /// Unique in the run, e.g. [`crate::DiskStep::name`].
     pub step: String,

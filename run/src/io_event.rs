@@ -1,5 +1,7 @@
 //! One I/O: a call of a process on a file, or a request that reached a disk.
 
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
 const PAGE_BYTES: u64 = 4096;
 
 /// Where latencies ended in runs of earlier versions; longer ones are [`IoFlags::LATENCY_SATURATED`].
@@ -7,15 +9,30 @@ pub const CUT_OFF_LATENCY_NS: u64 = u32::MAX as u64;
 
 /// What made the I/O. The numbers are stored in run directories and in the
 /// records of the eBPF program (`trace/bpf/record.h`): never renumber, only add.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[repr(u8)]
 pub enum IoOp {
     Read = 1,
+    #[strum(serialize = "pread64")]
     Pread = 2,
     Readv = 3,
     Preadv = 4,
     Preadv2 = 5,
     Write = 6,
+    #[strum(serialize = "pwrite64")]
     Pwrite = 7,
     Writev = 8,
     Pwritev = 9,
@@ -24,8 +41,11 @@ pub enum IoOp {
     Fdatasync = 12,
     SyncFileRange = 13,
     Msync = 14,
+    #[strum(serialize = "io_uring_read")]
     UringRead = 15,
+    #[strum(serialize = "io_uring_write")]
     UringWrite = 16,
+    #[strum(serialize = "io_uring_fsync")]
     UringFsync = 17,
     AioRead = 18,
     AioWrite = 19,
@@ -49,7 +69,8 @@ pub enum IoLayer {
 }
 
 /// What an I/O does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum IoKind {
     Read,
     Write,
@@ -61,43 +82,13 @@ pub enum IoKind {
 impl IoKind {
     /// The word for people.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Sync => "sync",
-            Self::Discard => "discard",
-        }
+        self.into()
     }
 }
 
 impl IoOp {
-    pub const ALL: [IoOp; 25] = [
-        Self::Read,
-        Self::Pread,
-        Self::Readv,
-        Self::Preadv,
-        Self::Preadv2,
-        Self::Write,
-        Self::Pwrite,
-        Self::Writev,
-        Self::Pwritev,
-        Self::Pwritev2,
-        Self::Fsync,
-        Self::Fdatasync,
-        Self::SyncFileRange,
-        Self::Msync,
-        Self::UringRead,
-        Self::UringWrite,
-        Self::UringFsync,
-        Self::AioRead,
-        Self::AioWrite,
-        Self::AioFsync,
-        Self::MmapFault,
-        Self::BlockRead,
-        Self::BlockWrite,
-        Self::BlockFlush,
-        Self::BlockDiscard,
-    ];
+    /// In the order of their numbers.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The operation with this stored number, if there is one.
     pub fn from_code(code: u8) -> Option<Self> {
@@ -106,7 +97,7 @@ impl IoOp {
 
     /// The operation with this name, if there is one.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.name() == name)
+        name.parse().ok()
     }
 
     /// Where it is seen.
@@ -161,33 +152,7 @@ impl IoOp {
 
     /// The word stored in `io.parquet`: of a system call, its name as in its manual page.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Pread => "pread64",
-            Self::Readv => "readv",
-            Self::Preadv => "preadv",
-            Self::Preadv2 => "preadv2",
-            Self::Write => "write",
-            Self::Pwrite => "pwrite64",
-            Self::Writev => "writev",
-            Self::Pwritev => "pwritev",
-            Self::Pwritev2 => "pwritev2",
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::SyncFileRange => "sync_file_range",
-            Self::Msync => "msync",
-            Self::UringRead => "io_uring_read",
-            Self::UringWrite => "io_uring_write",
-            Self::UringFsync => "io_uring_fsync",
-            Self::AioRead => "aio_read",
-            Self::AioWrite => "aio_write",
-            Self::AioFsync => "aio_fsync",
-            Self::MmapFault => "mmap_fault",
-            Self::BlockRead => "block_read",
-            Self::BlockWrite => "block_write",
-            Self::BlockFlush => "block_flush",
-            Self::BlockDiscard => "block_discard",
-        }
+        self.into()
     }
 }
 
@@ -370,12 +335,19 @@ mod tests {
 
     #[test]
     fn codes_and_names_find_their_operation() {
-        for op in IoOp::ALL {
+        for &op in IoOp::ALL {
             assert_eq!(IoOp::from_code(op as u8), Some(op));
             assert_eq!(IoOp::from_name(op.name()), Some(op));
             assert!(!(op.is_read() && op.is_write()));
         }
         assert_eq!((IoOp::from_code(0), IoOp::from_code(26)), (None, None));
+        let names = IoOp::ALL.iter().map(|op| op.name());
+        assert_eq!(
+            names.collect::<Vec<_>>().join(" "),
+            "read pread64 readv preadv preadv2 write pwrite64 writev pwritev pwritev2 fsync fdatasync \
+             sync_file_range msync io_uring_read io_uring_write io_uring_fsync aio_read aio_write \
+             aio_fsync mmap_fault block_read block_write block_flush block_discard"
+        );
         assert!(!IoOp::BlockRead.is_read() && IoOp::MmapFault.is_read());
     }
 }

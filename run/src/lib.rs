@@ -8,6 +8,7 @@
 
 pub mod bench;
 pub mod clock;
+pub mod control_groups;
 mod counted_requests;
 pub mod counter_sample;
 pub mod device;
@@ -38,6 +39,7 @@ pub mod prefetch;
 pub mod pressure;
 pub mod process_io;
 pub mod reorder;
+mod shell;
 pub mod surroundings;
 pub mod thread_record;
 pub mod tune;
@@ -95,6 +97,7 @@ pub use reorder::{
     Clustering, OrderLasts, ReorderBlocking, ReorderMeasurement, ReorderPlan, ReorderScan,
     ReorderSpace, ReorderTask, ReorderTime, ReorderVerdict, Reordered, WriteRate, WritersStop,
 };
+pub use shell::shell_quoted;
 pub use surroundings::{Distortion, IoLimit, Surroundings};
 pub use thread_record::ThreadRecord;
 pub use tune::{KnobValue, KnobValues, TuneRecord, TuneTrial};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One thread seen in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct ThreadRecord {
     /// Thread id, as in [`crate::IoEvent::tid`].
     pub tid: u32,

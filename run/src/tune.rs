@@ -5,6 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// A knob's value as people write it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,8 +43,20 @@ impl fmt::Display for KnobValue {
 pub type KnobValues = BTreeMap<String, KnobValue>;
 
 /// What a trial was run for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TrialPurpose {
     /// The settings found at the start, in pairs before the search: how noisy is this?
     Baseline,
@@ -56,26 +69,27 @@ pub enum TrialPurpose {
 }
 
 impl TrialPurpose {
-    pub const ALL: [Self; 4] = [Self::Baseline, Self::Search, Self::Sentinel, Self::Duel];
-
     /// As it stands in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Search => "search",
-            Self::Sentinel => "sentinel",
-            Self::Duel => "duel",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.name() == name)
+        self.into()
     }
 }
 
 /// How a trial ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    EnumString,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum TrialStatus {
     Measured,
     /// Ended early because it could not win; its value is an extrapolation.
@@ -87,25 +101,9 @@ pub enum TrialStatus {
 }
 
 impl TrialStatus {
-    pub const ALL: [Self; 4] = [
-        Self::Measured,
-        Self::EndedEarly,
-        Self::Failed,
-        Self::ConstraintMissed,
-    ];
-
     /// As it stands in files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Measured => "measured",
-            Self::EndedEarly => "ended_early",
-            Self::Failed => "failed",
-            Self::ConstraintMissed => "constraint_missed",
-        }
-    }
-
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
+        self.into()
     }
 }
 
@@ -146,7 +144,7 @@ pub struct TuneTrial {
 }
 
 /// A figure with its 95 % interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema, Default)]
 pub struct Expected {
     #[schemars(with = "Option<f64>")]
     pub value: f64,

@@ -4,132 +4,76 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use seekscope_run::control_groups::Hierarchy;
 use seekscope_run::mounts::{Mount, mounts};
 
 /// The host's control-group mounts, or a made-up tree in tests.
 #[derive(Debug, Clone)]
 pub struct CgroupTree {
-    blkio: Option<Mount>,
-    unified: Option<Mount>,
+    mounts: Vec<Mount>,
     proc_root: PathBuf,
 }
 
 /// The hierarchy that limits I/O.
 #[derive(Debug, Clone)]
-pub(crate) enum Controller {
-    V1 {
-        point: PathBuf,
-        root: PathBuf,
-        proc_root: PathBuf,
-    },
-    V2 {
-        point: PathBuf,
-        root: PathBuf,
-        proc_root: PathBuf,
-    },
+pub(crate) struct Controller {
+    pub(crate) hierarchy: Hierarchy,
+    mount: Mount,
+    proc_root: PathBuf,
 }
 
 impl CgroupTree {
     /// What is mounted, by `PROC_ROOT/self/mountinfo` (`/proc` outside of tests).
     pub fn discover(proc_root: &Path) -> Self {
-        let mut tree = Self {
-            blkio: None,
-            unified: None,
+        Self {
+            mounts: mounts(proc_root),
             proc_root: proc_root.to_path_buf(),
-        };
-        for mount in mounts(proc_root) {
-            match mount.filesystem.as_str() {
-                "cgroup" if mount.filesystem_options.split(',').any(|o| o == "blkio") => {
-                    tree.blkio = Some(mount);
-                }
-                "cgroup2" => tree.unified = Some(mount),
-                _ => {}
-            }
         }
-        tree
     }
 
+    /// With one mount, of the kind `cgroup` or `cgroup2`.
     #[cfg(test)]
-    pub(crate) fn none() -> Self {
+    pub(crate) fn made_up(filesystem: &str, point: &Path) -> Self {
         Self {
-            blkio: None,
-            unified: None,
+            mounts: vec![Mount {
+                device: String::new(),
+                root: "/".into(),
+                point: point.into(),
+                options: String::new(),
+                filesystem: filesystem.into(),
+                source: String::new(),
+                filesystem_options: "rw,blkio".into(),
+            }],
             proc_root: "/proc".into(),
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn v1(point: &Path, proc_root: &Path) -> Self {
-        let mount = mount_at(point);
-        Self {
-            blkio: Some(mount),
-            unified: None,
-            proc_root: proc_root.into(),
-        }
-    }
-
-    #[cfg(test)]
-    pub(crate) fn v2(point: &Path, proc_root: &Path) -> Self {
-        let mount = mount_at(point);
-        Self {
-            blkio: None,
-            unified: Some(mount),
-            proc_root: proc_root.into(),
         }
     }
 
     /// A controller is bound to one hierarchy at a time; v2 is preferred where it has `io`.
     pub(crate) fn io_controller(&self) -> Option<Controller> {
-        let proc_root = self.proc_root.clone();
-        let unified = self
-            .unified
-            .as_ref()
-            .filter(|mount| has_word(&mount.point.join("cgroup.controllers"), "io"));
-        match (unified, &self.blkio) {
-            (Some(Mount { point, root, .. }), _) => Some(Controller::V2 {
-                point: point.clone(),
-                root: root.clone(),
-                proc_root,
-            }),
-            (None, Some(Mount { point, root, .. })) => Some(Controller::V1 {
-                point: point.clone(),
-                root: root.clone(),
-                proc_root,
-            }),
-            (None, None) => None,
-        }
+        let controller = |hierarchy: Hierarchy| {
+            Some(Controller {
+                hierarchy,
+                mount: hierarchy.mount(&self.mounts)?.clone(),
+                proc_root: self.proc_root.clone(),
+            })
+        };
+        controller(Hierarchy::V2)
+            .filter(|unified| has_word(&unified.top().join("cgroup.controllers"), "io"))
+            .or_else(|| controller(Hierarchy::V1("blkio")))
     }
 }
 
 impl Controller {
-    fn parts(&self) -> (&Path, &Path, &Path) {
-        match self {
-            Self::V1 {
-                point,
-                root,
-                proc_root,
-            }
-            | Self::V2 {
-                point,
-                root,
-                proc_root,
-            } => (point, root, proc_root),
-        }
-    }
-
     /// The directory of the topmost group that we see.
-    pub(crate) fn root(&self) -> &Path {
-        self.parts().0
+    pub(crate) fn top(&self) -> &Path {
+        &self.mount.point
     }
 
     /// Makes the controller's files appear in new groups. It stays on for the whole hierarchy:
     /// another program may have come to rely on it before we end.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        let Self::V2 { point, .. } = self else {
-            return Ok(());
-        };
-        let file = point.join("cgroup.subtree_control");
-        if has_word(&file, "io") {
+        let file = self.top().join("cgroup.subtree_control");
+        if self.hierarchy != Hierarchy::V2 || has_word(&file, "io") {
             Ok(())
         } else {
             fs::write(file, "+io")
@@ -138,23 +82,15 @@ impl Controller {
 
     /// The directory of the group that a process is in now.
     pub(crate) fn group_of(&self, pid: u32) -> io::Result<PathBuf> {
-        let (point, root, proc_root) = self.parts();
-        let text = fs::read_to_string(proc_root.join(pid.to_string()).join("cgroup"))?;
-        let is_ours = |controllers: &str| match self {
-            Self::V1 { .. } => controllers.split(',').any(|c| c == "blkio"),
-            Self::V2 { .. } => controllers.is_empty(),
-        };
-        let path = text.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            is_ours(controllers).then(|| PathBuf::from(path))
-        });
+        let text = fs::read_to_string(self.proc_root.join(pid.to_string()).join("cgroup"))?;
+        let path = self.hierarchy.path(&text);
         let path =
             path.ok_or_else(|| io::Error::other("the process is in no group of this hierarchy"))?;
         let below = path
-            .strip_prefix(root)
+            .strip_prefix(&self.mount.root)
             .or_else(|_| path.strip_prefix("/"))
-            .unwrap_or(&path);
-        Ok(point.join(below))
+            .unwrap_or(path);
+        Ok(self.top().join(below))
     }
 }
 
@@ -181,19 +117,6 @@ fn has_word(file: &Path, word: &str) -> bool {
 }
 
 #[cfg(test)]
-fn mount_at(point: &Path) -> Mount {
-    Mount {
-        device: String::new(),
-        root: "/".into(),
-        point: point.into(),
-        options: String::new(),
-        filesystem: String::new(),
-        source: String::new(),
-        filesystem_options: String::new(),
-    }
-}
-
-#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -217,8 +140,8 @@ mod tests {
             "7:blkio:/system.slice/mongod\n0::/\n",
         );
         let controller = tree.io_controller().unwrap();
-        assert!(matches!(controller, Controller::V1 { .. }));
-        assert_eq!(controller.root(), Path::new("/sys/fs/cgroup/blkio"));
+        assert_eq!(controller.hierarchy, Hierarchy::V1("blkio"));
+        assert_eq!(controller.top(), Path::new("/sys/fs/cgroup/blkio"));
         let group = controller.group_of(12).unwrap();
         assert_eq!(group, Path::new("/sys/fs/cgroup/blkio/system.slice/mongod"));
     }
@@ -233,7 +156,7 @@ mod tests {
         );
         let (_root, tree) = tree(&line, "0::/docker/a/inner\n");
         let controller = tree.io_controller().unwrap();
-        assert!(matches!(controller, Controller::V2 { .. }));
+        assert_eq!(controller.hierarchy, Hierarchy::V2);
         assert_eq!(
             controller.group_of(12).unwrap(),
             unified.path().join("inner")

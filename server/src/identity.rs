@@ -1,17 +1,16 @@
 //! Is it the same server under two names?
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::{Document, doc};
 
-use crate::replies::{at, first_batch};
+use crate::replies::first_batch;
 use crate::server::Server;
 
 impl Server {
     /// What tells it from all others, under whatever name it was reached: the cluster of a mongos, the process of
     /// any other server. `None` of a server that does not say, as those before 4.4.
     pub async fn identity(&self) -> Option<String> {
-        let hello = self.command_in_time("admin", doc! { "isMaster": 1 }).await;
-        let hello = hello.ok()?;
-        if hello.get_str("msg").is_ok_and(|text| text == "isdbgrid") {
+        let hello = self.hello().await.ok()?;
+        if hello.is_router() {
             let version = doc! { "find": "version", "limit": 1 };
             let reply = self.command_in_time("config", version).await;
             let cluster = reply.ok().as_ref().and_then(cluster);
@@ -20,7 +19,7 @@ impl Server {
                 return cluster;
             }
         }
-        process(&hello)
+        hello.process_id.map(|id| format!("process {id}"))
     }
 }
 
@@ -28,13 +27,6 @@ impl Server {
 fn cluster(reply: &Document) -> Option<String> {
     let id = first_batch(reply).next()?.get_object_id("clusterId");
     id.ok().map(|id| format!("cluster {id}"))
-}
-
-/// Drawn anew by each process as it starts.
-fn process(hello: &Document) -> Option<String> {
-    let id = at(hello, &["topologyVersion", "processId"]);
-    let id = id.and_then(Bson::as_object_id);
-    id.map(|id| format!("process {id}"))
 }
 
 #[cfg(test)]
@@ -46,12 +38,6 @@ mod tests {
     #[test]
     fn answers_are_not_trusted() {
         let id = ObjectId::new();
-        let hello = doc! { "topologyVersion": { "processId": id, "counter": 6_i64 } };
-        assert_eq!(process(&hello), Some(format!("process {id}")));
-        assert_eq!(
-            process(&doc! { "topologyVersion": { "processId": 5 } }),
-            None
-        );
         let version = doc! { "_id": 1, "clusterId": id };
         let reply = |batch: Vec<Document>| doc! { "cursor": { "firstBatch": batch } };
         assert_eq!(

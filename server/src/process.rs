@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use seekscope_run::control_groups::ControlGroups;
 use seekscope_run::{ProcessIo, proc_io_counter};
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,11 @@ impl ProcFs {
 
     pub(crate) fn path(&self, pid: u32, name: &str) -> PathBuf {
         self.root.join(pid.to_string()).join(name)
+    }
+
+    /// Where the process is among the control groups.
+    pub(crate) fn control_groups(&self, pid: u32) -> ControlGroups {
+        ControlGroups::read(Path::new("/"), &self.root, Some(pid))
     }
 
     pub(crate) fn read(&self, pid: u32, name: &str) -> Result<String, ProcessError> {

@@ -7,14 +7,13 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mongodb::bson::Document;
 use mongodb::error::{Error, ErrorKind};
 use mongodb::event::EventHandler;
 use mongodb::event::sdam::SdamEvent;
 use mongodb::options::{ClientOptions, Tls};
 
 use crate::driver_error::{of_io, plain};
-use crate::replies::number;
+use crate::hello::Hello;
 
 /// The oldest wire version that the driver talks to: MongoDB 4.4.
 pub const WIRE_VERSION_MIN: u64 = 9;
@@ -35,16 +34,8 @@ pub struct Sightings {
 
 #[derive(Debug, Clone)]
 enum Sighting {
-    Answered(Answer),
+    Answered(Box<Hello>),
     Failed(Error),
-}
-
-/// Of the reply to `hello`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Answer {
-    set: Option<String>,
-    is_primary: bool,
-    wire_version: u64,
 }
 
 /// Why no server could be used.
@@ -133,7 +124,7 @@ impl Sightings {
             let (address, sighting) = match event {
                 SdamEvent::ServerHeartbeatSucceeded(event) => (
                     event.server_address,
-                    Sighting::Answered(Answer::read(&event.reply)),
+                    Sighting::Answered(Hello::read(&event.reply).into()),
                 ),
                 SdamEvent::ServerHeartbeatFailed(event) => {
                     (event.server_address, Sighting::Failed(event.failure))
@@ -212,7 +203,7 @@ impl Sightings {
                 None => format!("it belongs to no replica set, and {wanted} was asked for"),
             };
             (NoServerKind::OtherSet, why)
-        } else if answer.set.is_some() && !answer.is_primary {
+        } else if answer.set.is_some() && !answer.is_writable {
             let why = "it answers, and is not the set's primary".into();
             (NoServerKind::NoPrimary, why)
         } else {
@@ -274,17 +265,6 @@ impl Sightings {
     }
 }
 
-impl Answer {
-    fn read(reply: &Document) -> Self {
-        let flag = |name: &str| reply.get_bool(name).unwrap_or(false);
-        Self {
-            set: reply.get_str("setName").ok().map(String::from),
-            is_primary: flag("isWritablePrimary") || flag("ismaster"),
-            wire_version: reply.get("maxWireVersion").and_then(number).unwrap_or(0),
-        }
-    }
-}
-
 /// The release whose highest wire version this is.
 fn release_of(wire_version: u64) -> &'static str {
     match wire_version {
@@ -300,7 +280,7 @@ fn release_of(wire_version: u64) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use mongodb::bson::doc;
+    use mongodb::bson::{Document, doc};
     use mongodb::options::TlsOptions;
 
     use super::*;
@@ -329,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_servers_say_of_themselves() {
-        let answer = |reply: Document| Sighting::Answered(Answer::read(&reply));
+        let answer = |reply: Document| Sighting::Answered(Hello::read(&reply).into());
         let old = answer(doc! { "ismaster": true, "maxWireVersion": 8 });
         let (kind, why) = judged(&of_set(None), old);
         assert_eq!(kind, NoServerKind::TooOld);
@@ -347,10 +327,7 @@ mod tests {
         assert!(why.contains("rs0"), "{why}");
         let (kind, _) = judged(&of_set(Some("rs0")), answer(member));
         assert_eq!(kind, NoServerKind::NoPrimary);
-        assert_eq!(
-            Answer::read(&doc! { "maxWireVersion": "x" }).wire_version,
-            0
-        );
+        assert_eq!(Hello::read(&doc! { "maxWireVersion": "x" }).wire_version, 0);
     }
 
     #[test]
@@ -408,7 +385,11 @@ mod tests {
         );
         assert_eq!(sightings.why_none().why, "nothing listens there");
         let answer = doc! { "setName": "rs0", "secondary": true, "maxWireVersion": 9 };
-        seen(&sightings, "b:1", Sighting::Answered(Answer::read(&answer)));
+        seen(
+            &sightings,
+            "b:1",
+            Sighting::Answered(Hello::read(&answer).into()),
+        );
         let no = sightings.why_none();
         assert_eq!(no.kind, NoServerKind::NoPrimary);
         let expected = "a:1: nothing listens there; b:1: it answers, and is not the set's primary";

@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use seekscope_run::control_groups::Hierarchy;
 use seekscope_run::{DeviceFacts, Disk};
 
 pub use crate::cgroup::CgroupTree;
@@ -117,9 +118,9 @@ impl SlowDisk {
         let controller = tree.io_controller().ok_or(SlowDiskError::NoController)?;
         controller
             .enable()
-            .map_err(|source| io_error(controller.root(), source))?;
-        let group = controller.root().join(unique_name);
-        if group.parent() != Some(controller.root()) {
+            .map_err(|source| io_error(controller.top(), source))?;
+        let group = controller.top().join(unique_name);
+        if group.parent() != Some(controller.top()) {
             let source = io::Error::other("a group's name is one path component");
             return Err(SlowDiskError::Io {
                 path: group,
@@ -193,7 +194,7 @@ impl SlowDisk {
             let _ = fs::write(self.group.join(file), line);
         }
         let first_origin = self.origins.first().map(|(_, origin)| origin.clone());
-        let fallback = first_origin.unwrap_or_else(|| self.controller.root().to_path_buf());
+        let fallback = first_origin.unwrap_or_else(|| self.controller.top().to_path_buf());
         let origins = &self.origins;
         let home = |pid| {
             origins
@@ -259,8 +260,8 @@ fn limit_lines(
     spec: &SlowDiskSpec,
 ) -> Vec<(&'static str, String)> {
     let (iops, bytes) = (spec.read_iops.max(1), spec.read_bytes_per_s.max(1));
-    match controller {
-        Controller::V1 { .. } => vec![
+    match controller.hierarchy {
+        Hierarchy::V1(_) => vec![
             (
                 "blkio.throttle.read_iops_device",
                 format!("{device} {iops}"),
@@ -270,17 +271,17 @@ fn limit_lines(
                 format!("{device} {bytes}"),
             ),
         ],
-        Controller::V2 { .. } => vec![("io.max", format!("{device} riops={iops} rbps={bytes}"))],
+        Hierarchy::V2 => vec![("io.max", format!("{device} riops={iops} rbps={bytes}"))],
     }
 }
 
 fn lift_lines(controller: &Controller, device: &str) -> Vec<(&'static str, String)> {
-    match controller {
-        Controller::V1 { .. } => vec![
+    match controller.hierarchy {
+        Hierarchy::V1(_) => vec![
             ("blkio.throttle.read_iops_device", format!("{device} 0")),
             ("blkio.throttle.read_bps_device", format!("{device} 0")),
         ],
-        Controller::V2 { .. } => vec![("io.max", format!("{device} riops=max rbps=max"))],
+        Hierarchy::V2 => vec![("io.max", format!("{device} riops=max rbps=max"))],
     }
 }
 
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn limits_are_written_for_both_versions() {
         let root = tempfile::tempdir().unwrap();
-        let v1 = CgroupTree::v1(root.path(), Path::new("/proc"));
+        let v1 = CgroupTree::made_up("cgroup", root.path());
         let slow = SlowDisk::create(&v1, &SlowDiskSpec::hdd(), &device(), "seekscope-a").unwrap();
         let read = |file: &str| fs::read_to_string(slow.group().join(file)).unwrap();
         assert_eq!(read("blkio.throttle.read_iops_device"), "254:0 150");
@@ -319,7 +320,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("cgroup.controllers"), "cpu io memory\n").unwrap();
         fs::write(root.path().join("cgroup.subtree_control"), "").unwrap();
-        let v2 = CgroupTree::v2(root.path(), Path::new("/proc"));
+        let v2 = CgroupTree::made_up("cgroup2", root.path());
         let slow = SlowDisk::create(&v2, &SlowDiskSpec::hdd(), &device(), "seekscope-b").unwrap();
         let read = |file: &str| fs::read_to_string(slow.group().join(file)).unwrap();
         assert_eq!(read("io.max"), "254:0 riops=150 rbps=150000000");
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let tree = CgroupTree::v1(root.path(), Path::new("/proc"));
+        let tree = CgroupTree::made_up("cgroup", root.path());
         let memory = DeviceFacts {
             path: "/dev/shm".into(),
             filesystem: "tmpfs".into(),
@@ -344,8 +345,13 @@ mod tests {
             error.to_string().contains("/dev/shm is on tmpfs"),
             "{error}"
         );
-        let error = SlowDisk::create(&CgroupTree::none(), &SlowDiskSpec::hdd(), &device(), "x")
-            .unwrap_err();
+        let error = SlowDisk::create(
+            &CgroupTree::discover(Path::new("/nonexistent")),
+            &SlowDiskSpec::hdd(),
+            &device(),
+            "x",
+        )
+        .unwrap_err();
         assert!(matches!(error, SlowDiskError::NoController));
         for name in ["../x", "a/b", "", ".."] {
             assert!(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use seekscope_run::shell_quoted;
 use seekscope_run::tune::{KnobValue, KnobValues, TuneExports};
 use seekscope_tune::space::{ChangeCost, Risk};
 
@@ -10,7 +11,7 @@ use crate::discovery::RUNTIME_CONFIG;
 use crate::engine_string;
 use crate::knob_file::{ENGINE_CONFIG, KnobEntry, Route};
 use crate::mongod_conf::{Setting, edited};
-use crate::script::{shell_word, with_value};
+use crate::script::with_value;
 
 /// A knob that changes, and one of its two values.
 type Change<'a> = (&'a KnobEntry, &'a KnobValue);
@@ -153,14 +154,14 @@ fn shell((entry, value): &Change<'_>) -> Option<String> {
     match &entry.set {
         Route::File { path } => Some(format!(
             "echo {} | sudo tee {}",
-            shell_word(&value),
-            shell_word(path)
+            shell_quoted(&value),
+            shell_quoted(path)
         )),
         Route::Command { set, .. } => Some(with_value(set, &value)),
         Route::Local { name, suffix } => Some(format!(
             "# start option of the server: {name}={value}{suffix}"
         )),
-        Route::Environment { name } => Some(format!("export {name}={}", shell_word(&value))),
+        Route::Environment { name } => Some(format!("export {name}={}", shell_quoted(&value))),
         _ => None,
     }
 }

@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use seekscope_run::shell_quoted;
 use tokio::process::Command;
 
 /// So much of the end of its output is read.
@@ -168,18 +169,9 @@ fn tail(file: &mut File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A word as a shell reads it back, for people to copy.
-pub(crate) fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+%@".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.into();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 /// The command with the value in its place, for people to copy.
 pub(crate) fn with_value(command: &str, value: &str) -> String {
-    command.replace(HOLE, &shell_word(value))
+    command.replace(HOLE, &shell_quoted(value))
 }
 
 #[cfg(test)]

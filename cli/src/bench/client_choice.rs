@@ -26,11 +26,7 @@ impl Chosen {
 
 /// As in results and arguments.
 pub fn name_of(kind: ClientKind) -> &'static str {
-    match kind {
-        ClientKind::Raw => "raw",
-        ClientKind::Driver => "driver",
-        ClientKind::Cql => "cql",
-    }
+    kind.into()
 }
 
 /// What was typed, as the client's room calls it.

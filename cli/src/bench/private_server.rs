@@ -1,12 +1,11 @@
 //! A server of our own with the settings that a benchmark asks for.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::{CacheState, Limitation};
 use seekscope_server::{
-    LocalServer, LocalServerOptions, ServerBinary, Stopped, Workspace, page_cache,
+    LocalServer, LocalServerOptions, PrivateServer, ServerBinary, Stopped, Workspace, page_cache,
 };
 
 use super::{folder_copy, setting};
@@ -14,8 +13,6 @@ use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
 
 const CACHE_BYTES: u64 = 1 << 30;
-/// A checkpoint of a large cache on a slow disk takes its time.
-const STOP_LIMIT: Duration = Duration::from_secs(300);
 
 /// How a server in the workspace is started, with the command line's settings and `more` after them.
 pub fn options(
@@ -40,16 +37,11 @@ pub fn options(
     Ok(options)
 }
 
-/// Its processes and files vanish when it is dropped. Fields drop in this order: the server before
-/// the folder it writes to.
+/// Its processes and files vanish when it is dropped.
 #[derive(Debug)]
-pub struct PrivateServer {
-    running: Option<LocalServer>,
-    options: LocalServerOptions,
-    workspace: Workspace,
-}
+pub struct BenchServer(PrivateServer);
 
-impl PrivateServer {
+impl BenchServer {
     /// Starts one below `parent` with the command line's settings, and `more` after them.
     pub async fn start(
         args: &BenchTargetArgs,
@@ -59,40 +51,26 @@ impl PrivateServer {
     ) -> Result<Self> {
         let workspace = Workspace::create(parent, &environment.lease_folder)?;
         let options = options(args, more, environment, &workspace)?;
-        let mut server = Self {
-            running: None,
-            options,
-            workspace,
-        };
-        server.start_again().await?;
-        Ok(server)
-    }
-
-    async fn start_again(&mut self) -> Result<()> {
-        let local = LocalServer::start(&self.options).await?;
-        self.workspace.record_server(local.pid())?;
-        self.running = Some(local);
-        Ok(())
+        let mut server = PrivateServer::new(workspace, options, None);
+        server.start::<anyhow::Error>().await?;
+        Ok(Self(server))
     }
 
     /// Connection string; `None` while it is stopped.
     pub fn uri(&self) -> Option<String> {
-        self.running.as_ref().map(LocalServer::uri)
+        self.0.running().map(LocalServer::uri)
     }
 
     /// Where its data are.
     pub fn data_directory(&self) -> &Path {
-        &self.options.data_directory
+        self.0.data_directory()
     }
 
     /// Stops it with a last checkpoint; says so if it did not end as it should.
     pub async fn stop(&mut self) -> Result<Option<Limitation>> {
-        let Some(local) = self.running.take() else {
-            return Ok(None);
-        };
-        let stopped = local.stop(STOP_LIMIT).await;
-        self.workspace.forget_server()?;
-        Ok((stopped != Stopped::Clean).then(|| Limitation {
+        let stopped = self.0.stop().await?;
+        let unclean = stopped.filter(|stopped| *stopped != Stopped::Clean);
+        Ok(unclean.map(|stopped| Limitation {
             what: "the local server did not shut down cleanly".into(),
             why: format!("{stopped:?}"),
             remedy: "run it again on a less busy machine".into(),
@@ -101,8 +79,8 @@ impl PrivateServer {
 
     /// Sets its data aside, once it is stopped: it begins with none. They are in the folder returned.
     pub fn set_data_aside(&mut self, name: &str) -> Result<PathBuf> {
-        let aside = self.workspace.path().join(name);
-        let data = &self.options.data_directory;
+        let aside = self.0.workspace.path().join(name);
+        let data = self.data_directory();
         std::fs::rename(data, &aside)
             .with_context(|| format!("cannot move {} to {}", data.display(), aside.display()))?;
         Ok(aside)
@@ -111,13 +89,9 @@ impl PrivateServer {
     /// Gives it a copy of data that were set aside, once it is stopped, none of it in the page cache.
     /// Blocks.
     pub fn restore_data(&self, aside: &Path) -> Result<CacheState> {
-        let data = &self.options.data_directory;
-        match std::fs::remove_dir_all(data) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot empty {}", data.display()));
-            }
-            _ => {}
-        }
+        let data = self.data_directory();
+        let removed = self.0.remove_data();
+        removed.with_context(|| format!("cannot empty {}", data.display()))?;
         folder_copy::copy(aside, data)?;
         page_cache::evict(aside)?;
         Ok(page_cache::evict(data)?.state())
@@ -130,20 +104,21 @@ impl PrivateServer {
         more: &[(String, String)],
         environment: &Environment,
     ) -> Result<()> {
-        self.options = options(args, more, environment, &self.workspace)?;
-        self.start_again().await
+        self.0.options = options(args, more, environment, &self.0.workspace)?;
+        self.0.start::<anyhow::Error>().await?;
+        Ok(())
     }
 
     /// Starts it anew with none of its files in the page cache.
     pub async fn restart_cold(&mut self) -> Result<CacheState> {
         self.stop().await?;
-        let evicted = page_cache::evict(&self.options.data_directory)?;
-        self.start_again().await?;
+        let evicted = page_cache::evict(self.data_directory())?;
+        self.0.start::<anyhow::Error>().await?;
         Ok(evicted.state())
     }
 
     /// Leaves the data in place; says where. To be called once it is stopped.
     pub fn keep(self) -> PathBuf {
-        self.workspace.keep()
+        self.0.keep()
     }
 }

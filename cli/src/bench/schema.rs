@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use seekscope_run::units::format_bytes;
 use seekscope_run::{BenchMeasurement, DeviceFacts, Limitation, SchemaShape, TargetFacts};
-use seekscope_server::{CgroupTree, ProcFs, SlowDisk, SlowDiskSpec, Workspace};
+use seekscope_server::{CgroupTree, PrivateServer, ProcFs, SlowDisk, SlowDiskSpec, Workspace};
 use seekscope_workload::schema::{
-    Bed, ForeignBed, LabOptions, PrivateBed, Samples, Variant, experiments, measure, recommendation,
+    Bed, ForeignBed, LabOptions, Samples, Variant, experiments, measure, recommendation,
 };
 use seekscope_workload::{DataSet, OwnedDatabase};
 
@@ -176,7 +176,7 @@ impl<'a> Lab<'a> {
         let mut options = private_server::options(&self.args.target, &[], environment, &workspace)?;
         options.cache_bytes = self.cache_bytes();
         stage.session.document.device = Some(device);
-        let mut bed = Bed::Private(Box::new(PrivateBed::new(workspace, options, slow_disk)));
+        let mut bed = Bed::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)));
         let server = bed.fresh(&self.options.database, "none").await?;
         let facts = server.facts(&ProcFs::host()).await;
         stage.session.document.target = Some(TargetFacts {

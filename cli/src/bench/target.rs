@@ -16,7 +16,7 @@ use seekscope_server::{
 use seekscope_workload::{DEFAULT_DATABASE, NoCheckpoint, checkpoint};
 use tokio::time::timeout;
 
-use super::private_server::PrivateServer;
+use super::private_server::BenchServer;
 use super::whereabouts;
 use crate::args::BenchTargetArgs;
 use crate::environment::Environment;
@@ -51,7 +51,7 @@ pub struct Target {
     pub missing: Vec<Limitation>,
     /// Who does the work, where it is a router.
     routed: Option<Routed>,
-    local: Option<PrivateServer>,
+    local: Option<BenchServer>,
 }
 
 impl Target {
@@ -69,7 +69,7 @@ impl Target {
         environment: &Environment,
     ) -> Result<Self> {
         let parent = session.data_folder(args.data_dir.as_deref())?;
-        let local = PrivateServer::start(args, more, &parent, environment).await?;
+        let local = BenchServer::start(args, more, &parent, environment).await?;
         let uri = local.uri().unwrap_or_default();
         Self::new(uri, variant, None, Some(local)).await
     }
@@ -78,7 +78,7 @@ impl Target {
         uri: String,
         variant: &str,
         pid: Option<u32>,
-        local: Option<PrivateServer>,
+        local: Option<BenchServer>,
     ) -> Result<Self> {
         if is_cassandra(&uri) {
             return cassandra(uri, variant, pid).await;
@@ -282,7 +282,7 @@ impl Target {
     /// Connects to our own server where it listens now.
     async fn find_again(&mut self) -> Result<()> {
         self.uri = (self.local.as_ref())
-            .and_then(PrivateServer::uri)
+            .and_then(BenchServer::uri)
             .unwrap_or_default();
         let server = Server::connect(&self.uri).await?;
         self.facts.pid = server.facts(&ProcFs::host()).await.target.pid;

@@ -6,7 +6,6 @@ use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
 use std::path::Path;
 use std::time::Duration;
 
-use mongodb::bson::{Document, doc};
 use seekscope_server::Server;
 use seekscope_server::examination::Routed;
 use seekscope_server::tcp_listener::is_this_host;
@@ -21,10 +20,9 @@ pub async fn is_elsewhere(server: &Server, routed: Option<&Routed>) -> bool {
     let members = match routed {
         Some(routed) if routed.members.is_empty() => return false,
         Some(routed) => routed.members.clone(),
-        // Servers of all ages know it by this name.
-        None => match timeout(LIMIT, server.command("admin", doc! { "isMaster": 1 })).await {
-            Ok(Ok(hello)) => members(&hello),
-            _ => return false,
+        None => match server.hello().await {
+            Ok(hello) => hello.data_members,
+            Err(_) => return false,
         },
     };
     hosts.extend(members.iter().map(|member| host_of(member).to_string()));
@@ -32,12 +30,6 @@ pub async fn is_elsewhere(server: &Server, routed: Option<&Routed>) -> bool {
         !hosts.is_empty() && hosts.iter().all(|host| is_remote(host))
     });
     matches!(timeout(LIMIT, looked).await, Ok(Ok(true)))
-}
-
-fn members(hello: &Document) -> Vec<String> {
-    let lists = ["hosts", "passives"].map(|name| hello.get_array(name).ok());
-    let names = lists.into_iter().flatten().flatten();
-    names.filter_map(|n| n.as_str().map(String::from)).collect()
 }
 
 fn host_of(address: &str) -> &str {
@@ -113,12 +105,5 @@ mod tests {
         assert!(beside("172.17.0.2"));
         assert!(!beside("192.0.2.9"), "on the network of eth0");
         assert!(!beside("8.8.8.8"), "by the gateway");
-    }
-
-    #[test]
-    fn a_set_names_its_members() {
-        let hello = doc! { "hosts": ["a:1", "b:2"], "passives": ["c:3"], "arbiters": ["d:4"] };
-        assert_eq!(members(&hello), ["a:1", "b:2", "c:3"]);
-        assert!(members(&doc! {}).is_empty());
     }
 }

@@ -4,13 +4,12 @@
 //! after it, again or on the plain disk, is timed only.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use seekscope_run::units::{format_bytes, format_count};
 use seekscope_run::{DeviceFacts, Disk, Limitation};
 use seekscope_server::{
-    CgroupTree, LocalServer, LocalServerOptions, Namespace, Server, ServerBinary, SlowDisk,
+    CgroupTree, LocalServerOptions, Namespace, PrivateServer, Server, ServerBinary, SlowDisk,
     SlowDiskSpec, Stopped, Workspace,
 };
 use seekscope_workload::{
@@ -32,17 +31,12 @@ const INDEX_KEYS: &str = r#"{"i":1}"#;
 const UPDATED_SHARE: f64 = 0.1;
 /// Mean BSON size of a document.
 const DOCUMENT_BYTES: u64 = 3 * 1024;
-/// A checkpoint of a large cache on a slow disk takes its time.
-const STOP_LIMIT: Duration = Duration::from_secs(300);
 
-/// Everything that exists while the demonstration runs. Fields drop in this order: the throttle
-/// before the folder that its lease lies in.
+/// Everything that exists while the demonstration runs.
 struct Demo<'a> {
     args: &'a DemoArgs,
     progress: Progress,
-    slow_disk: Option<SlowDisk>,
-    workspace: Workspace,
-    options: LocalServerOptions,
+    server: PrivateServer,
     /// Checked after loading, one per variant in the order of [`VARIANTS`].
     plans: Vec<IndexPlan>,
 }
@@ -94,40 +88,37 @@ impl<'a> Demo<'a> {
         Ok(Self {
             args,
             progress,
-            slow_disk,
-            workspace,
-            options,
+            server: PrivateServer::new(workspace, options, slow_disk),
             plans: Vec::new(),
         })
     }
 
     /// The emulated disk first: if time runs short, the telling half is there.
     fn disks(&self) -> Vec<Disk> {
-        let emulated = self.slow_disk.as_ref().map(SlowDisk::disk);
+        let emulated = self.server.slow_disk.as_ref().map(SlowDisk::disk);
         emulated.into_iter().chain([Disk::Plain]).collect()
     }
 
-    async fn start(&mut self) -> Result<LocalServer> {
-        let local = LocalServer::start(&self.options).await?;
-        self.workspace.record_server(local.pid())?;
-        Ok(local)
+    /// Starts the server and returns its connection string.
+    async fn start(&mut self) -> Result<String> {
+        let local = self.server.start::<anyhow::Error>().await?;
+        Ok(local.uri())
     }
 
     /// Starts the server on the plain disk or the emulated one.
-    async fn start_on(&mut self, disk: &Disk) -> Result<LocalServer> {
-        let local = self.start().await?;
-        if let (true, Some(slow_disk)) = (disk.is_emulated(), &mut self.slow_disk) {
+    async fn start_on(&mut self, disk: &Disk) -> Result<String> {
+        let uri = self.start().await?;
+        if disk.is_emulated() {
             // Only now: starting up is not what is measured.
-            slow_disk.add_process(local.pid())?;
+            self.server.slow_down(true)?;
         }
-        Ok(local)
+        Ok(uri)
     }
 
     /// Stops the server with a last checkpoint, so that the next start finds all data in its files.
-    async fn stop(&mut self, session: &mut Session, local: LocalServer) -> Result<()> {
-        let stopped = local.stop(STOP_LIMIT).await;
-        self.workspace.forget_server()?;
-        if stopped != Stopped::Clean {
+    async fn stop(&mut self, session: &mut Session) -> Result<()> {
+        let stopped = self.server.stop().await?;
+        if let Some(stopped) = stopped.filter(|stopped| *stopped != Stopped::Clean) {
             session.limit(Limitation {
                 what: "the local server did not shut down cleanly, so recovery may have rewritten data before a build".into(),
                 why: format!("{stopped:?}"),
@@ -138,11 +129,11 @@ impl<'a> Demo<'a> {
     }
 
     async fn load(&mut self, session: &mut Session) -> Result<()> {
-        let local = {
+        let uri = {
             let _step = self.progress.step("starting the local server");
             self.start().await?
         };
-        let server = Server::connect(&local.uri()).await?;
+        let server = Server::connect(&uri).await?;
         let sdu = Sdu::new(SduOptions {
             seed: self.args.seed,
             compressibility: self.args.compressibility,
@@ -160,7 +151,7 @@ impl<'a> Demo<'a> {
         let _step = self
             .progress
             .step("stopping the server, so that all data is in its files");
-        self.stop(session, local).await
+        self.stop(session).await
     }
 
     async fn load_one(&self, server: &Server, variant: &str, sdu: &Sdu) -> Result<()> {
@@ -205,8 +196,8 @@ impl<'a> Demo<'a> {
         let Some(disk) = self.disks().into_iter().next() else {
             return Ok(());
         };
-        let local = interruption.or(self.start_on(&disk)).await?;
-        let mut asked = Asked::new(&local.uri(), args)?;
+        let uri = interruption.or(self.start_on(&disk)).await?;
+        let mut asked = Asked::new(&uri, args)?;
         asked.namespaces = VARIANTS.map(namespace).into_iter().collect::<Result<_>>()?;
         let builds = Some(self.builds(self.plans.clone(), disk));
         examine_server(
@@ -218,11 +209,11 @@ impl<'a> Demo<'a> {
             interruption,
         )
         .await?;
-        interruption.or(self.stop(session, local)).await
+        interruption.or(self.stop(session)).await
     }
 
     fn builds(&self, plans: Vec<IndexPlan>, disk: Disk) -> Builds {
-        Builds::ours(plans, disk, self.options.data_directory.clone())
+        Builds::ours(plans, disk, self.server.data_directory().into())
     }
 
     /// Further builds, variants taking turns so that both see the same noise; each by a server just started,
@@ -232,12 +223,12 @@ impl<'a> Demo<'a> {
             let examined = u32::from(number == 0);
             for _ in examined..self.args.repeats {
                 for plan in self.plans.clone() {
-                    let local = self.start_on(&disk).await?;
-                    let server = Server::connect(&local.uri()).await?;
+                    let uri = self.start_on(&disk).await?;
+                    let server = Server::connect(&uri).await?;
                     let mut builds = self.builds(vec![plan], disk.clone());
                     builds.run(&server, self.progress).await?;
                     builds.end(session).await?;
-                    self.stop(session, local).await?;
+                    self.stop(session).await?;
                 }
             }
         }
@@ -247,11 +238,11 @@ impl<'a> Demo<'a> {
     fn finish(self) -> Result<()> {
         // First what the user wants to keep: the rest may fail.
         if self.args.keep_data {
-            let kept = self.workspace.keep();
+            let kept = self.server.workspace.keep();
             let text = format!("The local server's data is kept in {}", kept.display());
             self.progress.say(text);
         }
-        self.slow_disk.map_or(Ok(()), SlowDisk::remove)?;
+        self.server.slow_disk.map_or(Ok(()), SlowDisk::remove)?;
         Ok(())
     }
 }

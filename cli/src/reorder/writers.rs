@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::process::Stdio;
 
 use anyhow::Result;
-use mongodb::bson::doc;
 use seekscope_reorder::{ReorderError, WriterControl, Writers, block_refusal};
 use seekscope_run::{ReorderBlocking, WritersStop};
 use seekscope_server::Server;
@@ -19,9 +18,7 @@ type Done<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + Send + 'a>>;
 
 /// What will be blocked, with what was asked for and what the server is.
 pub async fn blocking(server: &Server, args: &WritersArgs) -> ReorderBlocking {
-    // The older name of `hello`, which every server knows.
-    let hello = server.command("admin", doc! { "isMaster": 1 }).await;
-    let replica_set = hello.is_ok_and(|reply| reply.contains_key("setName"));
+    let replica_set = server.hello().await.is_ok_and(|hello| hello.set.is_some());
     let writers = if args.quiesced {
         WritersStop::Quiesced
     } else if args.pause_writers.is_some() {

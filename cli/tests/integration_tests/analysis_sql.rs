@@ -55,7 +55,7 @@ fn events(seed: u64) -> Vec<IoEvent> {
                 u32::try_from(i % u64::from(FILES - 1)).unwrap()
             };
             let op = match random.below(4) {
-                0 => any_of(&mut random, &IoOp::ALL),
+                0 => any_of(&mut random, IoOp::ALL),
                 1 if file_id == 3 => IoOp::Pwrite,
                 _ => IoOp::Pread,
             };

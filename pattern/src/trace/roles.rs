@@ -2,12 +2,26 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 /// What a thread of a database server does.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
 )]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum ThreadRole {
     /// Answers clients, builds indexes: someone waits for it.
     Application,
@@ -22,23 +36,11 @@ pub enum ThreadRole {
 }
 
 impl ThreadRole {
-    pub const ALL: [ThreadRole; 5] = [
-        Self::Application,
-        Self::Eviction,
-        Self::Checkpoint,
-        Self::Journal,
-        Self::Background,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The word itself.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Application => "application",
-            Self::Eviction => "eviction",
-            Self::Checkpoint => "checkpoint",
-            Self::Journal => "journal",
-            Self::Background => "background",
-        }
+        self.into()
     }
 }
 

@@ -69,8 +69,9 @@ impl Threads {
     ) -> (Vec<ThreadTrace>, Vec<RoleTrace>) {
         let names: HashMap<u32, &ThreadRecord> = names.iter().map(|t| (t.tid, t)).collect();
         let mut roles: Vec<(u64, CallCounter)> = ThreadRole::ALL
+            .iter()
             .map(|_| (0, CallCounter::new(self.exact_max)))
-            .into();
+            .collect();
         let mut threads: Vec<ThreadTrace> = Vec::with_capacity(self.by_id.len());
         for (tid, counter) in self.by_id {
             let thread = counter.finish(tid, files, names.get(&tid).copied());
@@ -81,7 +82,8 @@ impl Threads {
         }
         threads.sort_by_key(|t| (Reverse(t.reads.bytes + t.writes.bytes), t.thread.tid));
         let roles = ThreadRole::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .zip(roles)
             .filter(|(_, (threads, _))| *threads > 0)
             .map(|(role, (threads, calls))| RoleTrace {

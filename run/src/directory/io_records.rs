@@ -8,7 +8,7 @@ use super::RunDirectory;
 use crate::io_spool::{SpoolReader, SpoolWriter};
 use crate::lines::{JsonLinesWriter, read_json_lines};
 use crate::parquet_file::{
-    IoParquetWriter, ROWS_PER_GROUP, read_files, read_io, read_io_while, read_threads, write_files,
+    ROWS_PER_GROUP, io_writer, read_files, read_io, read_io_while, read_threads, write_files,
     write_threads,
 };
 use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
@@ -50,7 +50,7 @@ impl RunDirectory {
         let parquet = self.path.join(IO);
         let failed = RunError::write(&parquet);
         let mut reader = SpoolReader::open(&spool).map_err(RunError::io("read", &spool))?;
-        let mut writer = IoParquetWriter::create(&self.path_of_new(IO)).map_err(&failed)?;
+        let mut writer = io_writer(&self.path_of_new(IO)).map_err(&failed)?;
         loop {
             let events = reader
                 .read(ROWS_PER_GROUP)

@@ -1,7 +1,7 @@
 //! Leaf pages in key order: `layout.parquet`.
 
 use super::RunDirectory;
-use crate::parquet_file::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
+use crate::parquet_file::{LEAVES_PER_GROUP, TableWriter, layout_writer, read_layout};
 use crate::{LeafRecord, RunError};
 
 const LAYOUT: &str = "layout.parquet";
@@ -12,7 +12,7 @@ impl RunDirectory {
     /// process is killed, what was there stays.
     pub fn leaf_writer(&self) -> Result<LeafWriter<'_>, RunError> {
         let new = self.path_of_new(LAYOUT);
-        let rows = LayoutParquetWriter::create(&new).map_err(RunError::write(&new))?;
+        let rows = layout_writer(&new).map_err(RunError::write(&new))?;
         Ok(LeafWriter {
             directory: self,
             rows,
@@ -42,7 +42,7 @@ impl RunDirectory {
 /// Takes leaves; see [`RunDirectory::leaf_writer`]. Holds one row group of them in memory.
 pub struct LeafWriter<'a> {
     directory: &'a RunDirectory,
-    rows: LayoutParquetWriter,
+    rows: TableWriter<LeafRecord>,
     pending: Vec<LeafRecord>,
 }
 

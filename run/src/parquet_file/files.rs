@@ -2,90 +2,66 @@
 
 use std::path::Path;
 
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::ByteArray;
 
 use super::Result;
-use super::read::for_each_group;
-use super::write::{ColumnType, bits32, bits64, write_column, write_optional, writer};
+use super::column::{self, write_table};
+use super::read::read_table;
 use crate::{FileRecord, FileRole, PathState};
 
-/// Columns of `files.parquet`.
-const COLUMNS: [ColumnType; 9] = [
-    ColumnType::u32("file_id"),
-    ColumnType::text("path"),
-    ColumnType::text("path_state"),
-    ColumnType::u32("device_major"),
-    ColumnType::u32("device_minor"),
-    ColumnType::u64("inode"),
-    ColumnType::u64("size_bytes"),
-    ColumnType::text("role"),
-    ColumnType::text("namespace").optional(),
-];
+type Column = column::Column<FileRecord>;
+
+fn columns() -> Vec<Column> {
+    vec![
+        Column::u32("file_id", |r| r.file_id, |r, v| r.file_id = v),
+        Column::text("path", |r| &r.path, |r, v| r.path = v),
+        Column::text(
+            "path_state",
+            |r| r.path_state.into(),
+            |r, v| r.path_state = v.parse().unwrap_or(PathState::Unresolved),
+        ),
+        Column::u32(
+            "device_major",
+            |r| r.device_major,
+            |r, v| r.device_major = v,
+        ),
+        Column::u32(
+            "device_minor",
+            |r| r.device_minor,
+            |r, v| r.device_minor = v,
+        ),
+        Column::u64("inode", |r| r.inode, |r, v| r.inode = v),
+        Column::u64("size_bytes", |r| r.size_bytes, |r, v| r.size_bytes = v),
+        Column::text(
+            "role",
+            |r| r.role.name(),
+            |r, v| r.role = FileRole::from_name(&v),
+        ),
+        Column::optional_text(
+            "namespace",
+            |r| r.namespace.as_deref().map(ByteArray::from),
+            |r, v| r.namespace = Some(v),
+        ),
+    ]
+}
 
 /// Writes `files.parquet` whole.
 pub(crate) fn write_files(path: &Path, files: &[FileRecord]) -> Result<()> {
-    let mut file = writer(path, "files", &COLUMNS)?;
-    let mut group = file.next_row_group()?;
-    let u32s = |f: fn(&FileRecord) -> u32| files.iter().map(|r| bits32(f(r))).collect::<Vec<_>>();
-    let u64s = |f: fn(&FileRecord) -> u64| files.iter().map(|r| bits64(f(r))).collect::<Vec<_>>();
-    let texts = |f: fn(&FileRecord) -> &str| {
-        files
-            .iter()
-            .map(|r| ByteArray::from(f(r)))
-            .collect::<Vec<_>>()
-    };
-    write_column::<Int32Type>(&mut group, &u32s(|r| r.file_id), None)?;
-    write_column::<ByteArrayType>(&mut group, &texts(|r| &r.path), None)?;
-    write_column::<ByteArrayType>(&mut group, &texts(|r| path_state_name(r.path_state)), None)?;
-    write_column::<Int32Type>(&mut group, &u32s(|r| r.device_major), None)?;
-    write_column::<Int32Type>(&mut group, &u32s(|r| r.device_minor), None)?;
-    write_column::<Int64Type>(&mut group, &u64s(|r| r.inode), None)?;
-    write_column::<Int64Type>(&mut group, &u64s(|r| r.size_bytes), None)?;
-    write_column::<ByteArrayType>(&mut group, &texts(|r| r.role.name()), None)?;
-    let namespaces = files
-        .iter()
-        .map(|r| r.namespace.as_deref().map(ByteArray::from));
-    write_optional::<ByteArrayType>(&mut group, namespaces)?;
-    group.close()?;
-    file.close().map(drop)
-}
-
-fn path_state_name(state: PathState) -> &'static str {
-    match state {
-        PathState::Known => "known",
-        PathState::Deleted => "deleted",
-        PathState::Unresolved => "unresolved",
-    }
+    write_table(path, "files", columns(), files)
 }
 
 /// Reads `files.parquet`.
 pub(crate) fn read_files(path: &Path) -> Result<Vec<FileRecord>> {
-    let mut files = Vec::new();
-    for_each_group(path, |columns| {
-        let (ids, paths, states) = (
-            columns.u32("file_id")?,
-            columns.text("path")?,
-            columns.text("path_state")?,
-        );
-        let (majors, minors) = (columns.u32("device_major")?, columns.u32("device_minor")?);
-        let (inodes, sizes) = (columns.u64("inode")?, columns.u64("size_bytes")?);
-        let (roles, namespaces) = (columns.text("role")?, columns.optional_text("namespace")?);
-        files.extend((0..columns.rows).map(|i| FileRecord {
-            file_id: ids[i],
-            path: paths[i].clone(),
-            path_state: match states[i].as_str() {
-                "known" => PathState::Known,
-                "deleted" => PathState::Deleted,
-                _ => PathState::Unresolved,
-            },
-            device_major: majors[i],
-            device_minor: minors[i],
-            inode: inodes[i],
-            size_bytes: sizes[i],
-            role: FileRole::from_name(&roles[i]),
-            namespace: namespaces[i].clone(),
-        }));
-        Ok(())
-    })?;
-    Ok(files)
+    let blank = FileRecord {
+        file_id: 0,
+        path: String::new(),
+        path_state: PathState::Unresolved,
+        device_major: 0,
+        device_minor: 0,
+        inode: 0,
+        size_bytes: 0,
+        role: FileRole::Other,
+        namespace: None,
+    };
+    read_table(path, &columns(), &blank)
 }

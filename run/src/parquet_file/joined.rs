@@ -3,28 +3,22 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use parquet::data_type::{ByteArray, ByteArrayType};
+use parquet::data_type::ByteArray;
 
-use super::io::{IoParquetWriter, ROWS_PER_GROUP};
-use super::write::{ColumnType, write_optional};
+use super::column::{self, TableWriter};
+use super::io::{ROWS_PER_GROUP, io_writer_with};
 use crate::{FileRecord, IoEvent, RunError, ThreadRecord};
 
-const NAMES: [ColumnType; 4] = [
-    ColumnType::text("path").optional(),
-    ColumnType::text("role").optional(),
-    ColumnType::text("namespace").optional(),
-    ColumnType::text("thread").optional(),
-];
+type Column = column::Column<IoEvent>;
 
 /// Writes one Parquet file that needs no other. What is dropped before [`Self::finish`] is no
 /// readable file.
 pub struct JoinedParquetWriter {
     path: PathBuf,
-    rows: IoParquetWriter,
+    rows: TableWriter<IoEvent>,
     pending: Vec<IoEvent>,
-    files: HashMap<u32, FileNames>,
-    threads: HashMap<u32, ByteArray>,
 }
 
 /// What a file is called, ready to be written.
@@ -34,6 +28,34 @@ struct FileNames {
     namespace: Option<ByteArray>,
 }
 
+fn columns(files: &[FileRecord], threads: &[ThreadRecord]) -> Vec<Column> {
+    let names = |file: &FileRecord| FileNames {
+        path: ByteArray::from(file.path.as_str()),
+        role: ByteArray::from(file.role.name()),
+        namespace: file.namespace.as_deref().map(ByteArray::from),
+    };
+    let files: HashMap<u32, FileNames> = files.iter().map(|f| (f.file_id, names(f))).collect();
+    let files = Arc::new(files);
+    let threads = threads.iter().filter(|t| !t.name.is_empty());
+    let threads: HashMap<u32, ByteArray> = threads
+        .map(|t| (t.tid, ByteArray::from(t.name.as_str())))
+        .collect();
+    let of_file = |name, get: fn(&FileNames) -> Option<ByteArray>| {
+        let files = Arc::clone(&files);
+        Column::optional_text(
+            name,
+            move |e| files.get(&e.file_id).and_then(get),
+            |_, _| (),
+        )
+    };
+    vec![
+        of_file("path", |f| Some(f.path.clone())),
+        of_file("role", |f| Some(f.role.clone())),
+        of_file("namespace", |f| f.namespace.clone()),
+        Column::optional_text("thread", move |e| threads.get(&e.tid).cloned(), |_, _| ()),
+    ]
+}
+
 impl JoinedParquetWriter {
     /// Makes the file, or empties it.
     pub fn create(
@@ -41,23 +63,11 @@ impl JoinedParquetWriter {
         files: &[FileRecord],
         threads: &[ThreadRecord],
     ) -> Result<Self, RunError> {
-        let rows = IoParquetWriter::create_with(path, &NAMES).map_err(RunError::write(path))?;
-        let names = |file: &FileRecord| FileNames {
-            path: ByteArray::from(file.path.as_str()),
-            role: ByteArray::from(file.role.name()),
-            namespace: file.namespace.as_deref().map(ByteArray::from),
-        };
-        let thread = |t: &ThreadRecord| (t.tid, ByteArray::from(t.name.as_str()));
+        let rows = io_writer_with(path, columns(files, threads)).map_err(RunError::write(path))?;
         Ok(Self {
             path: path.into(),
             rows,
             pending: Vec::with_capacity(ROWS_PER_GROUP),
-            files: files.iter().map(|f| (f.file_id, names(f))).collect(),
-            threads: threads
-                .iter()
-                .filter(|t| !t.name.is_empty())
-                .map(thread)
-                .collect(),
         })
     }
 
@@ -71,16 +81,8 @@ impl JoinedParquetWriter {
     }
 
     fn write_pending(&mut self) -> Result<(), RunError> {
-        let (events, files, threads) = (&self.pending, &self.files, &self.threads);
         self.rows
-            .write_group_with(events, |group| {
-                let names = || events.iter().map(|e| files.get(&e.file_id));
-                write_optional::<ByteArrayType>(group, names().map(|n| Some(n?.path.clone())))?;
-                write_optional::<ByteArrayType>(group, names().map(|n| Some(n?.role.clone())))?;
-                write_optional::<ByteArrayType>(group, names().map(|n| n?.namespace.clone()))?;
-                let threads = events.iter().map(|e| threads.get(&e.tid).cloned());
-                write_optional::<ByteArrayType>(group, threads)
-            })
+            .write_group(&self.pending)
             .map_err(RunError::write(&self.path))?;
         self.pending.clear();
         Ok(())

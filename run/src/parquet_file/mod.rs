@@ -2,6 +2,7 @@
 //! Arrow layer would triple the build). Only this folder knows the format; DuckDB, pandas and Spark
 //! open the files as they are.
 
+mod column;
 mod counters;
 mod files;
 mod intervals;
@@ -12,14 +13,14 @@ mod read;
 mod threads;
 mod totals;
 mod trials;
-mod write;
 
+pub(crate) use column::TableWriter;
 pub(crate) use counters::{read_counters, write_counters};
 pub(crate) use files::{read_files, write_files};
 pub(crate) use intervals::{read_intervals, write_intervals};
-pub(crate) use io::{IoParquetWriter, ROWS_PER_GROUP, read_io, read_io_while};
+pub(crate) use io::{ROWS_PER_GROUP, io_writer, read_io, read_io_while};
 pub use joined::JoinedParquetWriter;
-pub(crate) use layout::{LEAVES_PER_GROUP, LayoutParquetWriter, read_layout};
+pub(crate) use layout::{LEAVES_PER_GROUP, layout_writer, read_layout};
 pub(crate) use threads::{read_threads, write_threads};
 pub(crate) use totals::{read_totals, write_totals};
 pub(crate) use trials::{read_trials, write_trials};

@@ -3,12 +3,16 @@
 use std::fs::File;
 use std::path::Path;
 
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::{ByteArray, DataType};
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use super::Result;
+use super::column::{Column, Fill};
+
+/// Rows that are read at once.
+const BATCH: usize = 8192;
 
 /// A row group whose columns are found by name, so that older and newer files both read.
 pub(super) struct Columns<'a> {
@@ -17,152 +21,97 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    fn reader(&self, name: &str) -> Result<(ColumnReader, i16)> {
-        let descriptor = self.group.metadata().schema_descr();
-        let index = (0..descriptor.num_columns())
-            .find(|i| descriptor.column(*i).name() == name)
-            .ok_or_else(|| ParquetError::General(format!("there is no column `{name}`")))?;
-        let level = descriptor.column(index).max_def_level();
-        Ok((self.group.get_column_reader(index)?, level))
-    }
-
     /// Is there such a column?
     pub(super) fn has(&self, name: &str) -> bool {
-        let descriptor = self.group.metadata().schema_descr();
-        descriptor
-            .columns()
-            .iter()
-            .any(|column| column.name() == name)
+        self.place(name).is_some()
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        let columns = self.group.metadata().schema_descr().columns();
+        columns.iter().position(|column| column.name() == name)
     }
 
     /// A column to be read in batches. `T` is its physical type.
-    pub(super) fn batches<T: DataType>(&self, name: &'static str) -> Result<ColumnBatches<T>> {
-        let (reader, present_level) = self.reader(name)?;
-        let descriptor = self.group.metadata().schema_descr();
-        let physical = (0..descriptor.num_columns())
-            .map(|i| descriptor.column(i))
-            .find(|column| column.name() == name)
-            .map(|column| column.physical_type());
-        if physical != Some(T::get_physical_type()) {
-            return Self::wrong_type(name);
+    pub(super) fn batches<T: DataType>(&self, name: &str) -> Result<ColumnBatches<T>> {
+        let place = self
+            .place(name)
+            .ok_or_else(|| ParquetError::General(format!("there is no column `{name}`")))?;
+        let descriptor = self.group.metadata().schema_descr().column(place);
+        if descriptor.physical_type() != T::get_physical_type() {
+            return Err(ParquetError::General(format!(
+                "column `{name}` has an unexpected type"
+            )));
         }
         Ok(ColumnBatches {
-            name,
-            reader: get_typed_column_reader(reader),
-            present_level,
+            name: name.into(),
+            reader: get_typed_column_reader(self.group.get_column_reader(place)?),
+            present_level: descriptor.max_def_level(),
             values: Vec::new(),
             levels: Vec::new(),
         })
     }
 
-    fn wrong_type<T>(name: &str) -> Result<T> {
-        Err(ParquetError::General(format!(
-            "column `{name}` has an unexpected type"
-        )))
+    /// A whole column of text, nulls as empty ones.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>> {
+        let mut texts = vec![String::new(); self.rows];
+        let mut batches = self.batches::<ByteArrayType>(name)?;
+        batches.fill(&mut texts, |text, value| *text = text_of(value))?;
+        Ok(texts)
     }
+}
 
-    /// Values with `None` for nulls, exactly one per row.
-    fn collect<T: DataType>(
-        &self,
-        name: &str,
-        mut reader: ColumnReaderImpl<T>,
-        max_level: i16,
-    ) -> Result<Vec<Option<T::T>>> {
-        let (mut values, mut levels) = (Vec::new(), Vec::new());
-        while reader
-            .read_records(self.rows, Some(&mut levels), None, &mut values)?
-            .0
-            > 0
-        {}
-        let mut values = values.into_iter();
-        let out: Vec<Option<T::T>> = if max_level == 0 {
-            values.map(Some).collect()
-        } else {
-            levels
-                .iter()
-                .map(|l| if *l == max_level { values.next() } else { None })
-                .collect()
-        };
-        if out.len() == self.rows {
-            Ok(out)
-        } else {
-            Err(ParquetError::General(format!(
-                "column `{name}` has {} of {} rows",
-                out.len(),
-                self.rows
-            )))
-        }
-    }
+/// Of a column of text.
+pub(super) fn text_of(value: &ByteArray) -> String {
+    String::from_utf8_lossy(value.data()).into_owned()
+}
 
-    pub(super) fn optional_u64(&self, name: &str) -> Result<Vec<Option<u64>>> {
-        match self.reader(name)? {
-            (ColumnReader::Int64ColumnReader(r), level) => {
-                let values = self.collect(name, r, level)?;
-                Ok(values
-                    .into_iter()
-                    .map(|v| v.map(i64::cast_unsigned))
-                    .collect())
+/// Reads a table whole; values that are null or missing are those of `blank`.
+pub(super) fn read_table<R: Clone + 'static>(
+    path: &Path,
+    columns: &[Column<R>],
+    blank: &R,
+) -> Result<Vec<R>> {
+    let mut rows = Vec::new();
+    for_each_batch(path, columns, blank, |batch| rows.append(batch))?;
+    Ok(rows)
+}
+
+/// Hands the rows of a table over, many at a time, in their order. A file that claims more rows than it has
+/// costs no more memory than a batch.
+pub(super) fn for_each_batch<R: Clone + 'static>(
+    path: &Path,
+    columns: &[Column<R>],
+    blank: &R,
+    mut each: impl FnMut(&mut Vec<R>),
+) -> Result<()> {
+    let mut batch = Vec::with_capacity(BATCH);
+    for_each_group(path, |group| {
+        let mut fills = open_all(group, columns)?;
+        let mut rows = group.rows;
+        while rows > 0 {
+            batch.clear();
+            batch.resize(rows.min(BATCH), blank.clone());
+            for fill in &mut fills {
+                fill(&mut batch)?;
             }
-            _ => Self::wrong_type(name),
+            rows -= batch.len();
+            each(&mut batch);
         }
-    }
+        Ok(())
+    })
+}
 
-    pub(super) fn u64(&self, name: &str) -> Result<Vec<u64>> {
-        Ok(self
-            .optional_u64(name)?
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect())
-    }
-
-    pub(super) fn optional_f64(&self, name: &str) -> Result<Vec<Option<f64>>> {
-        match self.reader(name)? {
-            (ColumnReader::DoubleColumnReader(r), level) => self.collect(name, r, level),
-            _ => Self::wrong_type(name),
-        }
-    }
-
-    pub(super) fn optional_u32(&self, name: &str) -> Result<Vec<Option<u32>>> {
-        match self.reader(name)? {
-            (ColumnReader::Int32ColumnReader(r), level) => {
-                let values = self.collect(name, r, level)?;
-                Ok(values
-                    .into_iter()
-                    .map(|v| v.map(i32::cast_unsigned))
-                    .collect())
-            }
-            _ => Self::wrong_type(name),
-        }
-    }
-
-    pub(super) fn u32(&self, name: &str) -> Result<Vec<u32>> {
-        let values = self.optional_u32(name)?.into_iter();
-        Ok(values.map(Option::unwrap_or_default).collect())
-    }
-
-    pub(super) fn optional_text(&self, name: &str) -> Result<Vec<Option<String>>> {
-        match self.reader(name)? {
-            (ColumnReader::ByteArrayColumnReader(r), level) => {
-                let values = self.collect(name, r, level)?;
-                let text = |b: ByteArray| String::from_utf8_lossy(b.data()).into_owned();
-                Ok(values.into_iter().map(|v| v.map(text)).collect())
-            }
-            _ => Self::wrong_type(name),
-        }
-    }
-
-    pub(super) fn text(&self, name: &str) -> Result<Vec<String>> {
-        Ok(self
-            .optional_text(name)?
-            .into_iter()
-            .map(Option::unwrap_or_default)
-            .collect())
-    }
+/// All columns of a group of rows, each to be filled in anew for every batch of rows.
+pub(super) fn open_all<R: 'static>(
+    group: &Columns<'_>,
+    columns: &[Column<R>],
+) -> Result<Vec<Fill<R>>> {
+    columns.iter().map(|column| column.open(group)).collect()
 }
 
 /// One column of a row group, read many rows at a time into memory that is used again.
 pub(super) struct ColumnBatches<T: DataType> {
-    name: &'static str,
+    name: String,
     reader: ColumnReaderImpl<T>,
     /// The definition level of a value that is there; 0 where the column holds no nulls.
     present_level: i16,

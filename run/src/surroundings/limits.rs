@@ -4,10 +4,10 @@
 //! One exception: version 1 throttles I/O by the own group alone. A limit of 50 reads/s in the
 //! group above let 4 KiB direct reads through at 15,000/s on Linux 6.18; in the own group it held.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use crate::kernel_files::{below, read_number, read_trimmed};
-use crate::mounts::{Mount, mounts};
+use crate::control_groups::{ControlGroup, ControlGroups, Hierarchy};
+use crate::kernel_files::{read_number, read_trimmed};
 use crate::{DeviceFacts, HostFacts, IoLimit};
 
 /// See the module. Where several groups set a limit for CPUs or memory, the tightest.
@@ -37,17 +37,25 @@ impl Limits {
         device: &DeviceFacts,
         host: &HostFacts,
     ) -> Self {
-        let groups = Groups::read(root, pid);
-        let unified = groups.v2();
+        let groups = ControlGroups::read(root, &root.join("proc"), pid);
+        let unified = groups.own_to_top(Hierarchy::V2);
         let mut io: Vec<IoLimit> = unified.iter().flat_map(io_max).collect();
-        if let Some(own) = groups.v1("blkio").first() {
+        if let Some(own) = groups.own_to_top(Hierarchy::V1("blkio")).first() {
             io.extend(blkio_throttle(own));
         }
         io.retain(|limit| device.layers.iter().any(|l| l.device == limit.device));
         let mut cpus: Vec<f64> = unified.iter().filter_map(cpu_max).collect();
-        cpus.extend(groups.v1("cpu").iter().filter_map(cpu_quota));
+        cpus.extend(
+            groups
+                .own_to_top(Hierarchy::V1("cpu"))
+                .iter()
+                .filter_map(cpu_quota),
+        );
         let mut memory = numbers(&unified, "memory.max");
-        memory.extend(numbers(&groups.v1("memory"), "memory.limit_in_bytes"));
+        memory.extend(numbers(
+            &groups.own_to_top(Hierarchy::V1("memory")),
+            "memory.limit_in_bytes",
+        ));
         // Without a limit version 1 says nearly 2^63; a limit above all memory limits nothing.
         let all_memory = match host.memory_bytes {
             0 => 1 << 62,
@@ -64,90 +72,17 @@ impl Limits {
     }
 }
 
-/// A control group that the process is in, or one above.
-struct Group {
-    /// Below the topmost visible group, e.g. "/system.slice/mongod.service".
-    name: String,
-    folder: PathBuf,
-}
-
-/// Where the process is in the hierarchies.
-struct Groups<'a> {
-    root: &'a Path,
-    /// As we see them: its own could lead elsewhere.
-    mounts: Vec<Mount>,
-    is_ours: bool,
-    /// `/proc/PID/cgroup`: a line `id:controllers:path` per hierarchy, without controllers for
-    /// version 2.
-    own: String,
-}
-
-impl<'a> Groups<'a> {
-    fn read(root: &'a Path, pid: Option<u32>) -> Self {
-        let process = pid.map_or("self".into(), |pid| pid.to_string());
-        let group = root.join("proc").join(process).join("cgroup");
-        Self {
-            root,
-            mounts: mounts(&root.join("proc")),
-            is_ours: pid.is_none(),
-            own: read_trimmed(group).unwrap_or_default(),
-        }
-    }
-
-    fn v2(&self) -> Vec<Group> {
-        let mut mounts = self.mounts.iter().rev();
-        let mount = mounts.find(|mount| mount.filesystem == "cgroup2");
-        self.own_to_top(mount, str::is_empty)
-    }
-
-    fn v1(&self, controller: &str) -> Vec<Group> {
-        let has_it = |words: &str| words.split(',').any(|word| word == controller);
-        let is_its =
-            |mount: &&Mount| mount.filesystem == "cgroup" && has_it(&mount.filesystem_options);
-        self.own_to_top(self.mounts.iter().rev().find(is_its), has_it)
-    }
-
-    /// The own group first.
-    fn own_to_top(&self, mount: Option<&Mount>, is_hierarchy: impl Fn(&str) -> bool) -> Vec<Group> {
-        let Some(mount) = mount else {
-            return Vec::new();
-        };
-        let own = self.own.lines().find_map(|line| {
-            let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-            is_hierarchy(controllers).then(|| Path::new(path))
-        });
-        // A container may see a path of the host that is not below what is mounted here.
-        let own = own.and_then(|path| path.strip_prefix(&mount.root).ok());
-        let is_plain = |path: &&Path| path.components().all(|c| matches!(c, Component::Normal(_)));
-        let own = match own.filter(is_plain) {
-            Some(own) => own,
-            // We are at least in the topmost group that is visible here; another process need not be.
-            None if self.is_ours => Path::new(""),
-            None => return Vec::new(),
-        };
-        let top = below(self.root, &mount.point);
-        own.ancestors()
-            .map(|path| Group {
-                name: format!("/{}", path.display()),
-                folder: top.join(path),
-            })
-            .collect()
-    }
-}
-
-impl Group {
-    fn limit(&self, device: &str, what: &str, per_s: &str) -> Option<IoLimit> {
-        Some(IoLimit {
-            cgroup: self.name.clone(),
-            device: device.into(),
-            what: what.into(),
-            per_s: per_s.parse().ok()?,
-        })
-    }
+fn limit(group: &ControlGroup, device: &str, what: &str, per_s: &str) -> Option<IoLimit> {
+    Some(IoLimit {
+        cgroup: group.name.clone(),
+        device: device.into(),
+        what: what.into(),
+        per_s: per_s.parse().ok()?,
+    })
 }
 
 /// A file that holds one number, where it does.
-fn numbers(groups: &[Group], file: &str) -> Vec<(u64, PathBuf)> {
+fn numbers(groups: &[ControlGroup], file: &str) -> Vec<(u64, PathBuf)> {
     let files = groups.iter().map(|group| group.folder.join(file));
     files
         .filter_map(|file| Some((read_number(&file)?, file)))
@@ -155,7 +90,7 @@ fn numbers(groups: &[Group], file: &str) -> Vec<(u64, PathBuf)> {
 }
 
 /// Lines of `major:minor key=value …`; the value "max" is no limit.
-fn io_max(group: &Group) -> Vec<IoLimit> {
+fn io_max(group: &ControlGroup) -> Vec<IoLimit> {
     let text = read_trimmed(group.folder.join("io.max")).unwrap_or_default();
     let mut limits = Vec::new();
     for line in text.lines() {
@@ -163,32 +98,32 @@ fn io_max(group: &Group) -> Vec<IoLimit> {
         let device = words.next().unwrap_or_default();
         for (key, value) in words.filter_map(|word| word.split_once('=')) {
             let what = IO_LIMITS.iter().find(|(_, name, _)| *name == key);
-            limits.extend(what.and_then(|(_, _, what)| group.limit(device, what, value)));
+            limits.extend(what.and_then(|(_, _, what)| limit(group, device, what, value)));
         }
     }
     limits
 }
 
 /// A file per kind of limit, lines of `major:minor value`.
-fn blkio_throttle(group: &Group) -> Vec<IoLimit> {
+fn blkio_throttle(group: &ControlGroup) -> Vec<IoLimit> {
     let mut limits = Vec::new();
     for (file, _, what) in IO_LIMITS {
         let text = read_trimmed(group.folder.join(file)).unwrap_or_default();
         let lines = text.lines().filter_map(|line| line.split_once(' '));
-        limits.extend(lines.filter_map(|(device, per_s)| group.limit(device, what, per_s)));
+        limits.extend(lines.filter_map(|(device, per_s)| limit(group, device, what, per_s)));
     }
     limits
 }
 
 /// `quota period`, both µs; the quota "max" is no limit.
-fn cpu_max(group: &Group) -> Option<f64> {
+fn cpu_max(group: &ControlGroup) -> Option<f64> {
     let text = read_trimmed(group.folder.join("cpu.max"))?;
     let (quota, period) = text.split_once(' ')?;
     cpus(quota.parse().ok()?, period.parse().ok()?)
 }
 
 /// The quota -1 is no limit.
-fn cpu_quota(group: &Group) -> Option<f64> {
+fn cpu_quota(group: &ControlGroup) -> Option<f64> {
     let quota = read_number(group.folder.join("cpu.cfs_quota_us"))?;
     cpus(quota, read_number(group.folder.join("cpu.cfs_period_us"))?)
 }

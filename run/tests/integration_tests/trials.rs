@@ -3,6 +3,7 @@ use std::io::Write;
 
 use seekscope_run::tune::{Expected, TrialPurpose, TrialStatus};
 use seekscope_run::{KnobValue, RunDirectory, RunDocument, RunError, TuneTrial};
+use strum::VariantArray;
 
 fn trial(n: u64) -> TuneTrial {
     let odd = n % 2 == 1;
@@ -18,13 +19,13 @@ fn trial(n: u64) -> TuneTrial {
     let nth = usize::try_from(n).unwrap();
     TuneTrial {
         number: n + 1,
-        purpose: TrialPurpose::ALL[nth % 4],
+        purpose: TrialPurpose::VARIANTS[nth % 4],
         arm: "best, \"quoted\"".into(),
         origin: "model".into(),
         block: odd.then_some(u32::MAX),
         seed: u64::MAX - n,
         values: values.into_iter().take(nth % 5).collect(),
-        status: TrialStatus::ALL[nth / 4 % 4],
+        status: TrialStatus::VARIANTS[nth / 4 % 4],
         value: odd.then_some(1.0 / (n + 3) as f64),
         partial: [Some(0.1), odd.then_some(f64::MIN_POSITIVE)],
         noise: 2.0,

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use seekscope_run::MemberState;
 
 use super::asking::Asker;
-use super::deployment::Hello;
+use crate::hello::Hello;
 use crate::process::ProcFs;
 use crate::server::{SELECTION_LIMIT, Server, ServerError};
 
@@ -39,7 +39,7 @@ pub async fn choose_member(uri: &str, proc_fs: &ProcFs) -> Result<Server, Server
     }
     let mut candidates = greet(&given, &names, proc_fs).await;
     // The string need not name all members.
-    let announced = candidates.iter().flat_map(|c| c.hello.hosts.clone());
+    let announced = candidates.iter().flat_map(|c| c.hello.members().cloned());
     let mut others: Vec<String> = announced.filter(|host| !names.contains(host)).collect();
     others.sort_unstable();
     others.dedup();

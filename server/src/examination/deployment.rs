@@ -7,23 +7,11 @@ use mongodb::bson::{Bson, Document, doc};
 use seekscope_run::{Deployment, MemberState};
 
 use super::asking::{Asker, NoAnswer};
+use crate::hello::{Hello, MEMBERS_MAX, checked_name};
 use crate::replies::{at, number};
 use crate::server::{Server, ServerError};
 
-/// A cluster may have more; beyond these members are named and not asked.
-const MEMBERS_MAX: usize = 200;
-const NAME_MAX_BYTES: usize = 300;
-
-/// What a server says about itself before anybody has logged in.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Hello {
-    pub(super) state: MemberState,
-    /// Its own name in the set.
-    pub(super) me: Option<String>,
-    /// All members of its set, arbiters too.
-    pub(super) hosts: Vec<String>,
-    pub(super) is_in_set: bool,
-}
+const SHARD_NAME_MAX_CHARS: usize = 300;
 
 /// Another server of the deployment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,54 +40,29 @@ impl Hello {
         Ok(Self::read(&reply))
     }
 
-    fn read(reply: &Document) -> Self {
-        let flag = |name: &str| reply.get_bool(name).unwrap_or(false);
-        let is_in_set = reply.get_str("setName").is_ok();
-        let state = if reply.get_str("msg").is_ok_and(|text| text == "isdbgrid") {
-            MemberState::Router
-        } else if flag("arbiterOnly") {
-            MemberState::Arbiter
-        } else if flag("secondary") {
-            MemberState::Secondary
-        } else if !(flag("isWritablePrimary") || flag("ismaster")) || flag("isreplicaset") {
-            MemberState::Other
-        } else if is_in_set {
-            MemberState::Primary
-        } else {
-            MemberState::Standalone
-        };
-        let lists = ["hosts", "passives", "arbiters"];
-        Self {
-            state,
-            me: reply.get_str("me").ok().and_then(checked_name),
-            hosts: lists
-                .iter()
-                .flat_map(|list| strings(reply.get(list)))
-                .filter_map(|name| checked_name(&name))
-                .take(MEMBERS_MAX)
-                .collect(),
-            is_in_set,
-        }
-    }
-
     pub(super) fn deployment(&self) -> Deployment {
         match self.state {
             MemberState::Router => Deployment::Sharded,
-            _ if self.is_in_set => Deployment::ReplicaSet,
+            _ if self.set.is_some() => Deployment::ReplicaSet,
             _ => Deployment::Standalone,
         }
+    }
+
+    /// All members of its set, arbiters too.
+    pub(super) fn members(&self) -> impl Iterator<Item = &String> {
+        self.data_members.iter().chain(&self.arbiters)
     }
 
     /// Whether others replicate with it. A set of one that goes by another name than ours for it is still a
     /// set of one, and how far its oplog reaches back bears on nobody.
     pub(super) fn has_company(&self) -> bool {
-        self.is_in_set && self.hosts.len() != 1
+        self.set.is_some() && self.data_members.len() + self.arbiters.len() != 1
     }
 
     /// The other members of its set, `own` being its name where it does not say it itself.
     pub(super) fn fellows(&self, own: &str) -> Vec<Fellow> {
         let me = self.me.as_deref().unwrap_or(own);
-        let others = self.hosts.iter().filter(|host| *host != me);
+        let others = self.members().filter(|host| *host != me);
         others
             .filter(|_| self.has_company())
             .map(|host| Fellow {
@@ -120,7 +83,7 @@ const MEMBERS_SHOWN: usize = 12;
 pub async fn refuse_router(server: &Server) -> Result<(), ServerError> {
     let mut asker = Asker::new(server, None, ROUTER_TIME);
     match Hello::ask(&mut asker).await {
-        Ok(hello) if hello.state == MemberState::Router => {}
+        Ok(hello) if hello.is_router() => {}
         _ => return Ok(()),
     }
     let members = shards(&mut asker).await;
@@ -178,7 +141,7 @@ fn members_of_shards<'a>(shards: impl Iterator<Item = (&'a str, &'a str)>) -> Ve
             if fellows.len() < MEMBERS_MAX && fellows.iter().all(|fellow| fellow.name != name) {
                 fellows.push(Fellow {
                     name,
-                    shard: Some(shard.chars().take(NAME_MAX_BYTES).collect()),
+                    shard: Some(shard.chars().take(SHARD_NAME_MAX_CHARS).collect()),
                 });
             }
         }
@@ -240,19 +203,6 @@ fn state_of(number: Option<u64>) -> MemberState {
     }
 }
 
-fn strings(list: Option<&Bson>) -> Vec<String> {
-    let list = list.and_then(Bson::as_array).into_iter().flatten();
-    list.filter_map(|name| name.as_str().map(String::from))
-        .collect()
-}
-
-/// A name that a server gave for another: nothing that could be taken for login or options.
-fn checked_name(name: &str) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    (!name.is_empty() && name.len() <= NAME_MAX_BYTES && name.chars().all(is_plain))
-        .then(|| name.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use mongodb::bson::DateTime;
@@ -264,9 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn who_servers_say_they_are() {
-        let old = doc! { "ismaster": true, "maxWireVersion": 5, "readOnly": false, "ok": 1.0 };
-        assert_eq!(Hello::read(&old).state, MemberState::Standalone);
+    fn fellows_are_the_other_members() {
         let router = doc! { "isWritablePrimary": true, "msg": "isdbgrid" };
         assert_eq!(Hello::read(&router).deployment(), Deployment::Sharded);
         let secondary = doc! {
@@ -284,8 +232,6 @@ mod tests {
         );
         let single = doc! { "setName": "r", "ismaster": true, "hosts": ["localhost:1"] };
         assert_eq!(Hello::read(&single).fellows("127.0.0.1:1"), []);
-        let starting = doc! { "isreplicaset": true, "ismaster": false, "secondary": false };
-        assert_eq!(Hello::read(&starting).state, MemberState::Other);
     }
 
     #[test]

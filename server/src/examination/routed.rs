@@ -8,7 +8,8 @@ use seekscope_run::MemberState;
 use seekscope_run::document::Limitation;
 
 use super::asking::Asker;
-use super::deployment::{Fellow, Hello, shards};
+use super::deployment::{Fellow, shards};
+use crate::hello::Hello;
 use crate::sampling::server_status;
 use crate::server::Server;
 
@@ -33,7 +34,7 @@ impl Routed {
     pub async fn find(server: &Server) -> Option<Self> {
         let mut asker = Asker::new(server, None, TIME);
         let hello = Hello::ask(&mut asker).await.ok()?;
-        if hello.state != MemberState::Router {
+        if !hello.is_router() {
             return None;
         }
         let members = shards(&mut asker).await;

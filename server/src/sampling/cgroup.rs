@@ -2,9 +2,9 @@
 //! interface (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/{cpuacct,memory}.rst).
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use seekscope_run::mounts::{Mount, mounts};
+use seekscope_run::control_groups::Hierarchy;
 
 use super::Rows;
 use super::group_memory::GroupMemory;
@@ -25,22 +25,18 @@ pub(super) struct GroupCounters {
 impl GroupCounters {
     /// The group that the process is in now.
     pub(super) fn find(proc_fs: &ProcFs, pid: Option<u32>) -> Self {
-        let Some(text) = pid.and_then(|pid| proc_fs.read(pid, "cgroup").ok()) else {
+        let Some(pid) = pid else {
             return Self::default();
         };
-        let mounts = mounts(&proc_fs.root);
-        let v1 = |controller: &str| {
-            let has_it = |words: &str| words.split(',').any(|word| word == controller);
-            of_hierarchy(&mounts, &text, "cgroup", has_it)
-        };
-        let own = |controller: &str| Some(v1(controller)?.0);
-        let unified = of_hierarchy(&mounts, &text, "cgroup2", str::is_empty);
+        let groups = proc_fs.control_groups(pid);
+        let own = |hierarchy| groups.own_to_top(hierarchy).into_iter().next();
+        let folder = |hierarchy| Some(own(hierarchy)?.folder);
         Self {
-            memory: GroupMemory::find(unified.as_ref(), v1("memory").as_ref()),
-            unified: unified.map(|(folder, _)| folder),
-            cpuacct: own("cpuacct"),
-            cpu: own("cpu"),
-            blkio: own("blkio"),
+            memory: GroupMemory::find(&groups),
+            unified: folder(Hierarchy::V2),
+            cpuacct: folder(Hierarchy::V1("cpuacct")),
+            cpu: folder(Hierarchy::V1("cpu")),
+            blkio: folder(Hierarchy::V1("blkio")),
         }
     }
 
@@ -83,37 +79,6 @@ impl GroupCounters {
             );
         }
     }
-}
-
-/// The folder of the group that the text of `/proc/PID/cgroup` names for a hierarchy, and its top: of
-/// version 1 (`cgroup`) the one whose controllers are wanted, of version 2 (`cgroup2`) the only one.
-pub(super) fn of_hierarchy<'a>(
-    mounts: &'a [Mount],
-    text: &str,
-    filesystem: &str,
-    is_wanted: impl Fn(&str) -> bool,
-) -> Option<(PathBuf, &'a Path)> {
-    let is_its = |mount: &&Mount| {
-        let is_only = mount.filesystem == "cgroup2";
-        mount.filesystem == filesystem && (is_only || is_wanted(&mount.filesystem_options))
-    };
-    let mount = mounts.iter().rev().find(is_its)?;
-    Some((folder(mount, text, is_wanted)?, mount.point.as_path()))
-}
-
-/// The folder of the group that the text of `/proc/PID/cgroup` names for a hierarchy.
-fn folder(mount: &Mount, text: &str, is_hierarchy: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    let path = text.lines().find_map(|line| {
-        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
-        is_hierarchy(controllers).then(|| Path::new(path))
-    })?;
-    // Of a group beyond what is mounted here nothing can be read.
-    let below = path.strip_prefix(&mount.root).ok()?;
-    let is_plain = |c| matches!(c, Component::Normal(_));
-    below
-        .components()
-        .all(is_plain)
-        .then(|| mount.point.join(below))
 }
 
 pub(super) fn read_file(folder: &Path, name: &str) -> Option<String> {

@@ -7,9 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
-use seekscope_run::mounts::mounts;
+use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 
-use super::cgroup::{field, of_hierarchy, read_file};
+use super::cgroup::{field, read_file};
 use crate::process::ProcFs;
 
 /// Above this a limit is none: version 1 says nearly 2^63.
@@ -55,43 +55,43 @@ pub struct GroupMemory {
 }
 
 impl GroupMemory {
-    /// The group that counts, by the own group's folder and the top of its hierarchy, in either version of the interface. The one
-    /// that tells the usage has the controller.
-    pub(super) fn find(
-        unified: Option<&(PathBuf, &Path)>,
-        v1: Option<&(PathBuf, &Path)>,
-    ) -> Option<Self> {
-        let candidates = [(unified, &V2), (v1, &V1)];
-        let mut known = candidates
+    /// The group that counts, in either version of the interface. The one that tells the usage has the
+    /// controller.
+    pub(super) fn find(groups: &ControlGroups) -> Option<Self> {
+        let groups = [(Hierarchy::V2, &V2), (Hierarchy::V1("memory"), &V1)]
+            .map(|(hierarchy, files)| Self::all(groups, hierarchy, files))
             .into_iter()
-            .filter_map(|(place, files)| Some((place?, files)))
-            .filter(|((own, _), files)| number(own, files.usage).is_some());
-        let ((own, top), files) = known.next()?;
-        let limited =
-            up_to(own, top, files).filter_map(|group| Some((group.limit_bytes()?, group)));
-        let tightest = limited.min_by_key(|(bytes, _)| *bytes);
-        Some(tightest.map_or_else(|| Self::at(own, files), |(_, group)| group))
+            .find(|groups| {
+                groups
+                    .first()
+                    .is_some_and(|own| own.usage_bytes().is_some())
+            })?;
+        let limit_bytes = |group: &Self| group.limit_bytes().unwrap_or(u64::MAX);
+        // Without any limit the own group.
+        groups.into_iter().min_by_key(limit_bytes)
     }
 
     /// The group of the process and all above it, its own first; `None` where they cannot be seen from
     /// here, so that a limit may be there and not be known.
     pub fn all_of(proc_fs: &ProcFs, pid: u32) -> Option<Vec<Self>> {
-        let text = proc_fs.read(pid, "cgroup").ok()?;
-        let has_it = |words: &str| words.split(',').any(|word| word == "memory");
-        let mut names = text.lines().filter_map(|line| line.split(':').nth(1));
-        let mounts = mounts(&proc_fs.root);
-        // A controller belongs to one hierarchy, which the process's own line names.
-        let (place, files) = match names.any(has_it) {
-            true => (of_hierarchy(&mounts, &text, "cgroup", has_it), &V1),
-            false => (of_hierarchy(&mounts, &text, "cgroup2", str::is_empty), &V2),
+        let groups = proc_fs.control_groups(pid);
+        let hierarchy = groups.hierarchy_of("memory");
+        let files = match hierarchy {
+            Hierarchy::V1(_) => &V1,
+            Hierarchy::V2 => &V2,
         };
-        let (own, top) = place.filter(|(own, _)| own.is_dir())?;
-        Some(up_to(&own, top, files).collect())
+        let groups = Self::all(&groups, hierarchy, files);
+        groups.first()?.folder.is_dir().then_some(groups)
     }
 
-    fn at(folder: &Path, files: &'static Files) -> Self {
+    fn all(groups: &ControlGroups, hierarchy: Hierarchy, files: &'static Files) -> Vec<Self> {
+        let groups = groups.own_to_top(hierarchy).into_iter();
+        groups.map(|group| Self::at(group.folder, files)).collect()
+    }
+
+    fn at(folder: PathBuf, files: &'static Files) -> Self {
         Self {
-            folder: folder.into(),
+            folder,
             files,
             page_bytes: rustix::param::page_size() as u64,
         }
@@ -107,10 +107,14 @@ impl GroupMemory {
         number(&self.folder, self.files.limit).filter(|bytes| *bytes < NO_LIMIT)
     }
 
+    fn usage_bytes(&self) -> Option<u64> {
+        number(&self.folder, self.files.usage)
+    }
+
     /// What the group holds and the kernel cannot take back when the limit is reached: all but caches of
     /// files.
     pub fn held_bytes(&self) -> Option<u64> {
-        let usage_bytes = number(&self.folder, self.files.usage)?;
+        let usage_bytes = self.usage_bytes()?;
         let stat = read_file(&self.folder, "memory.stat");
         let caches = self.files.caches.iter();
         let caches_bytes: u64 = caches.filter_map(|name| field(stat.as_deref(), name)).sum();
@@ -122,7 +126,7 @@ impl GroupMemory {
         let stat = read_file(&self.folder, "memory.stat");
         let of_stat = |name| field(stat.as_deref(), name);
         let refaults = self.files.refaults.iter().find_map(|name| of_stat(name));
-        push("memory_bytes", number(&self.folder, self.files.usage));
+        push("memory_bytes", self.usage_bytes());
         push("memory_limit_bytes", self.limit_bytes());
         push("memory_anonymous_bytes", of_stat(self.files.anonymous));
         push("memory_file_bytes", of_stat(self.files.of_files));
@@ -131,18 +135,6 @@ impl GroupMemory {
             refaults.map(|pages| pages.saturating_mul(self.page_bytes)),
         );
     }
-}
-
-/// The group in `own` and those above it as far as `top`.
-fn up_to<'a>(
-    own: &'a Path,
-    top: &'a Path,
-    files: &'static Files,
-) -> impl Iterator<Item = GroupMemory> + 'a {
-    let folders = own
-        .ancestors()
-        .take_while(move |folder| folder.starts_with(top));
-    folders.map(move |folder| GroupMemory::at(folder, files))
 }
 
 fn number(folder: &Path, name: &str) -> Option<u64> {
@@ -171,6 +163,18 @@ mod tests {
         found
     }
 
+    /// The group that counts for process 7, whose line is given, of one hierarchy mounted at `top`.
+    fn find(top: &Path, filesystem: &str, line: &str) -> Option<GroupMemory> {
+        let root = tempfile::tempdir().unwrap();
+        let mount = format!(
+            "32 23 0:29 / {} rw - {filesystem} {filesystem} rw,memory\n",
+            top.display()
+        );
+        write(&root.path().join("self"), &[("mountinfo", &mount)]);
+        write(&root.path().join("7"), &[("cgroup", line)]);
+        GroupMemory::find(&ProcFs::at(root.path()).control_groups(7))
+    }
+
     #[test]
     fn the_tightest_group_of_version_1() {
         let top = tempfile::tempdir().unwrap();
@@ -196,7 +200,7 @@ mod tests {
                 ("memory.usage_in_bytes", "600\n"),
             ],
         );
-        let found = read(&GroupMemory::find(None, Some(&(own.clone(), top))).unwrap());
+        let found = read(&find(top, "cgroup", "4:memory:/pod/db\n").unwrap());
         let value = |name: &str| found.get(name).copied();
         assert_eq!(value("memory_bytes"), Some(697));
         assert_eq!(value("memory_limit_bytes"), Some(700));
@@ -218,16 +222,15 @@ mod tests {
                 ("memory.stat", "anon 200\nfile x\nworkingset_refault 2\n"),
             ],
         );
-        // Both hierarchies are mounted, and only one has the controller.
-        let place = (own, top.path());
-        let old = (top.path().to_path_buf(), top.path());
-        let found = read(&GroupMemory::find(Some(&place), Some(&old)).unwrap());
+        let line = "4:memory:/\n0::/db\n";
+        let found = read(&find(top.path(), "cgroup2", line).unwrap());
         assert_eq!(found.get("memory_bytes"), Some(&600));
         assert_eq!(found.get("memory_anonymous_bytes"), Some(&200));
         assert_eq!(found.get("memory_limit_bytes"), None);
         assert_eq!(found.get("memory_file_bytes"), None);
         assert!(found.contains_key("memory_refault_bytes"));
-        assert!(GroupMemory::find(None, Some(&old)).is_none());
+        // Mounted, and without the controller.
+        assert!(find(top.path(), "cgroup", line).is_none());
     }
 
     /// The groups of process 7, with its line and `mountinfo` as given, below folders as given.

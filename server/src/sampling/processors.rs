@@ -4,19 +4,16 @@
 
 use std::path::Path;
 
-use seekscope_run::mounts::mounts;
+use seekscope_run::control_groups::{ControlGroups, Hierarchy};
 
-use super::cgroup::{of_hierarchy, read_file};
+use super::cgroup::read_file;
 use crate::process::ProcFs;
 
 /// `None` where neither affinity nor groups can be seen from here.
 pub fn processors_allowed(proc_fs: &ProcFs, pid: u32) -> Option<u32> {
     let status = proc_fs.read(pid, "status").ok();
     let of_affinity = status.as_deref().and_then(affinity);
-    let of_groups = proc_fs
-        .read(pid, "cgroup")
-        .ok()
-        .and_then(|text| least_quota(proc_fs, &text));
+    let of_groups = least_quota(&proc_fs.control_groups(pid));
     of_affinity.into_iter().chain(of_groups).min()
 }
 
@@ -32,19 +29,14 @@ fn affinity(status: &str) -> Option<u32> {
 }
 
 /// The least quota of the groups around the process, as whole processors.
-fn least_quota(proc_fs: &ProcFs, text: &str) -> Option<u32> {
-    let has_it = |words: &str| words.split(',').any(|word| word == "cpu");
-    let mut names = text.lines().filter_map(|line| line.split(':').nth(1));
-    let mounts = mounts(&proc_fs.root);
-    // A controller belongs to one hierarchy, which the process's own line names.
-    let is_old = names.any(has_it);
-    let (own, top) = match is_old {
-        true => of_hierarchy(&mounts, text, "cgroup", has_it),
-        false => of_hierarchy(&mounts, text, "cgroup2", str::is_empty),
-    }?;
-    let groups = own.ancestors().take_while(|folder| folder.starts_with(top));
-    let quota = if is_old { quota_v1 } else { quota_v2 };
-    groups.filter_map(quota).min()
+fn least_quota(groups: &ControlGroups) -> Option<u32> {
+    let hierarchy = groups.hierarchy_of("cpu");
+    let quota = match hierarchy {
+        Hierarchy::V1(_) => quota_v1,
+        Hierarchy::V2 => quota_v2,
+    };
+    let groups = groups.own_to_top(hierarchy);
+    groups.iter().filter_map(|g| quota(&g.folder)).min()
 }
 
 /// `cpu.max` is "QUOTA PERIOD", or "max PERIOD".

@@ -53,7 +53,7 @@ impl Session {
         Request {
             purpose: TrialPurpose::Search,
             arm: named.map(|preset| preset.name.clone()).unwrap_or_default(),
-            origin: origin_name(proposal.origin).into(),
+            origin: <&str>::from(proposal.origin).into(),
             block: None,
             seed: self.seed(Stream::Search, self.count(TrialPurpose::Search)),
             values: proposal.configuration,
@@ -113,17 +113,5 @@ fn outcome(trial: &TuneTrial) -> Outcome {
         _ => Outcome::Failed {
             reason: trial.reason.clone(),
         },
-    }
-}
-
-fn origin_name(origin: Origin) -> &'static str {
-    match origin {
-        Origin::Default => "default",
-        Origin::Preset => "preset",
-        Origin::Design => "design",
-        Origin::Model => "model",
-        Origin::Parzen => "parzen",
-        Origin::Screening => "screening",
-        Origin::Retest => "retest",
     }
 }

@@ -1,37 +1,19 @@
 //! Where a variant is stored and read: a private server that can be started anew and made cold, or
 //! somebody's server, which can not.
 
-use std::fs;
-use std::path::Path;
-use std::time::Duration;
-
 use bson::{Document, doc};
 use seekscope_run::{Disk, ProcessIo};
 use seekscope_server::storage::directory_bytes;
-use seekscope_server::{
-    LocalServer, LocalServerOptions, ProcFs, Server, SlowDisk, Workspace, page_cache,
-};
+use seekscope_server::{LocalServer, PrivateServer, ProcFs, Server, SlowDisk, page_cache};
 
 use crate::WorkloadError;
-
-/// A checkpoint of a large cache on a slow disk takes its time.
-const STOP_LIMIT: Duration = Duration::from_secs(300);
 
 /// See the module.
 #[derive(Debug)]
 pub enum Bed {
-    Private(Box<PrivateBed>),
+    /// On an empty data directory for each variant.
+    Private(Box<PrivateServer>),
     Foreign(ForeignBed),
-}
-
-/// A server of our own on an empty data directory for each variant. Dropping it ends the server,
-/// lifts the throttle and removes the data, in this order.
-#[derive(Debug)]
-pub struct PrivateBed {
-    running: Option<(LocalServer, Server)>,
-    slow_disk: Option<SlowDisk>,
-    workspace: Workspace,
-    options: LocalServerOptions,
 }
 
 /// A server that others may use too.
@@ -40,48 +22,6 @@ pub struct ForeignBed {
     pub server: Server,
     /// Its process, where it runs on this host.
     pub pid: Option<u32>,
-}
-
-impl PrivateBed {
-    /// Nothing is started yet. `options.data_directory` must lie in the workspace, and the throttle's
-    /// group be recorded there.
-    pub fn new(
-        workspace: Workspace,
-        options: LocalServerOptions,
-        slow_disk: Option<SlowDisk>,
-    ) -> Self {
-        Self {
-            running: None,
-            slow_disk,
-            workspace,
-            options,
-        }
-    }
-
-    async fn start(&mut self) -> Result<Server, WorkloadError> {
-        let local = LocalServer::start(&self.options).await?;
-        self.workspace.record_server(local.pid())?;
-        let server = Server::connect(&local.uri()).await?;
-        self.running = Some((local, server.clone()));
-        Ok(server)
-    }
-
-    /// Ends the server with a checkpoint, so that all data is in its files.
-    async fn stop(&mut self) -> Result<(), WorkloadError> {
-        if let Some((local, _)) = self.running.take() {
-            local.stop(STOP_LIMIT).await;
-            self.workspace.forget_server()?;
-        }
-        Ok(())
-    }
-
-    fn pid(&self) -> Option<u32> {
-        self.running.as_ref().map(|(local, _)| local.pid())
-    }
-
-    fn data_directory(&self) -> &Path {
-        &self.options.data_directory
-    }
 }
 
 impl Bed {
@@ -94,17 +34,11 @@ impl Bed {
         match self {
             Self::Private(bed) => {
                 bed.stop().await?;
-                let folder = bed.data_directory();
-                match fs::remove_dir_all(folder) {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(WorkloadError::Files {
-                            path: folder.into(),
-                            source: error,
-                        });
-                    }
-                    _ => {}
-                }
-                bed.start().await
+                bed.remove_data().map_err(|source| WorkloadError::Files {
+                    path: bed.data_directory().into(),
+                    source,
+                })?;
+                start(bed).await
             }
             Self::Foreign(bed) => {
                 drop_collection(&bed.server, database, collection).await?;
@@ -124,7 +58,7 @@ impl Bed {
         let server = match self {
             Self::Private(bed) => {
                 bed.stop().await?;
-                bed.start().await?
+                start(bed).await?
             }
             Self::Foreign(bed) => bed.server.clone(),
         };
@@ -158,16 +92,8 @@ impl Bed {
 
     /// Throttles the server's reads, or no longer.
     pub fn slow_down(&mut self, slow: bool) -> Result<(), WorkloadError> {
-        let Self::Private(bed) = self else {
-            return Ok(());
-        };
-        let pid = bed.pid();
-        if let (Some(slow_disk), Some(pid)) = (&mut bed.slow_disk, pid) {
-            if slow {
-                slow_disk.add_process(pid)?;
-            } else {
-                slow_disk.release_process(pid)?;
-            }
+        if let Self::Private(bed) = self {
+            bed.slow_down(slow)?;
         }
         Ok(())
     }
@@ -175,7 +101,7 @@ impl Bed {
     /// What the server's process has read and written so far, where it can be seen.
     pub fn io(&self) -> Option<ProcessIo> {
         let pid = match self {
-            Self::Private(bed) => bed.pid(),
+            Self::Private(bed) => bed.running().map(LocalServer::pid),
             Self::Foreign(bed) => bed.pid,
         };
         ProcFs::host().io(pid?).ok()
@@ -192,7 +118,10 @@ impl Bed {
     /// Ends with a variant: its collection is dropped on somebody's server, a private one is stopped.
     pub async fn clear(&mut self, database: &str, collection: &str) -> Result<(), WorkloadError> {
         match self {
-            Self::Private(bed) => bed.stop().await,
+            Self::Private(bed) => {
+                bed.stop().await?;
+                Ok(())
+            }
             Self::Foreign(bed) => drop_collection(&bed.server, database, collection).await,
         }
     }
@@ -200,14 +129,15 @@ impl Bed {
     /// Leaves the private server's data in place and gives their folder.
     pub fn keep(self) -> Option<std::path::PathBuf> {
         match self {
-            Self::Private(bed) => {
-                drop(bed.running);
-                drop(bed.slow_disk);
-                Some(bed.workspace.keep())
-            }
+            Self::Private(bed) => Some(bed.keep()),
             Self::Foreign(_) => None,
         }
     }
+}
+
+async fn start(bed: &mut PrivateServer) -> Result<Server, WorkloadError> {
+    let local = bed.start::<WorkloadError>().await?;
+    Ok(Server::connect(&local.uri()).await?)
 }
 
 /// Dropping one that does not exist is success in some releases and an error in others.

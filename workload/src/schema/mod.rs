@@ -13,7 +13,7 @@ pub mod samples;
 pub mod statement;
 pub mod variant;
 
-pub use bed::{Bed, ForeignBed, PrivateBed};
+pub use bed::{Bed, ForeignBed};
 pub use experiments::{experiments, recommendation};
 pub use lab::{LabOptions, measure};
 pub use samples::{SampleOptions, Samples, ValueKind};

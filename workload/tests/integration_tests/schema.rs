@@ -4,10 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use seekscope_run::{DeviceFacts, SchemaShape};
-use seekscope_server::{CgroupTree, LocalServerOptions, SlowDisk, SlowDiskSpec, Workspace};
+use seekscope_server::{
+    CgroupTree, LocalServerOptions, PrivateServer, SlowDisk, SlowDiskSpec, Workspace,
+};
 use seekscope_workload::schema::{
-    Bed, IndexOrder, LabOptions, PrivateBed, SampleOptions, Samples, Shape, ValueKind, Variant,
-    experiments, measure, recommendation,
+    Bed, IndexOrder, LabOptions, SampleOptions, Samples, Shape, ValueKind, Variant, experiments,
+    measure, recommendation,
 };
 
 use crate::support::{Fixture, server_binary};
@@ -52,7 +54,7 @@ fn private_bed(root: &Path, slow: bool) -> Bed {
         .record_cgroup(slow_disk.as_ref().map(SlowDisk::group))
         .unwrap();
     let options = LocalServerOptions::new(server_binary(), workspace.data_directory(), 32 << 20);
-    Bed::Private(Box::new(PrivateBed::new(workspace, options, slow_disk)))
+    Bed::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)))
 }
 
 async fn measured(bed: &mut Bed, samples: &Samples, variant: &Variant) -> Vec<SchemaShape> {
