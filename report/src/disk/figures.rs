@@ -10,7 +10,7 @@ const NAME_CHARS: usize = 40;
 
 /// A figure of lines, and what the reader is told about it.
 pub(super) struct Figure {
-    /// The [`super::sections::Section::id`] it belongs to.
+    /// The id of the section that it belongs to.
     pub(super) section: &'static str,
     pub(super) heading: &'static str,
     /// How to read it; the sentence of that key follows.
