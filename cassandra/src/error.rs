@@ -2,7 +2,7 @@
 
 use seekscope_client::Failure;
 
-/// See the module. Messages hold no credentials.
+/// The reason why something beside a measured request failed. Messages hold no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CqlError {
     #[error(

@@ -23,7 +23,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const SETUP_LIMIT: Duration = Duration::from_secs(60);
 const PAGE_ROWS: i32 = 5_000;
 
-/// See the module.
+/// A connection to the cluster.
 #[derive(Debug)]
 pub(crate) struct CqlSession {
     pub(crate) target: CqlTarget,

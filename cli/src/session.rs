@@ -15,7 +15,7 @@ use crate::exit::Usage;
 /// How the limitation begins that makes a run incomplete.
 pub const TRACE_BROKE_OFF: &str = "the trace broke off in";
 
-/// See the module.
+/// A run under way.
 pub struct Session {
     /// Shared with work on other threads, such as the walk over data files.
     pub directory: Arc<RunDirectory>,

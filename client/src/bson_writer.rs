@@ -12,7 +12,7 @@ const NULL: u8 = 0x0A;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// See the module. Names must not hold NUL; what is appended is the caller's word.
+/// Writes BSON into a buffer that is used again. Names must not hold NUL; the caller answers for what is appended.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct BsonWriter {
     bytes: Vec<u8>,

@@ -17,7 +17,7 @@ pub const RATE_MIN: f64 = 0.001;
 /// The kernel's own limit of a submission queue is 32768 entries.
 pub const DEPTH_MAX: u32 = 4096;
 
-/// See the module. Build one with [`Job::new`] and change what differs.
+/// A job of equal threads. Build one with [`Job::new`] and change what differs.
 #[derive(Debug, Clone)]
 pub struct Job {
     pub facts: JobFacts,

@@ -24,7 +24,7 @@ pub use fill::{Contents, FillOptions};
 
 use crate::{DiskError, safety};
 
-/// See the module.
+/// The file that a measurement reads and writes.
 #[derive(Debug)]
 pub struct TestFile {
     file: File,

@@ -26,7 +26,7 @@ pub(crate) const OBSERVED_S: u32 = 60;
 pub(crate) const GIB: u64 = 1 << 30;
 const PID: u32 = 7;
 
-/// See the module.
+/// A made-up recording, at first that of a healthy and idle server.
 pub(crate) struct Recording {
     /// To be changed at will.
     pub(crate) document: RunDocument,

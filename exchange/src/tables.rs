@@ -14,7 +14,7 @@ const ENTRY_BYTES: usize = 64;
 /// Linux takes no longer path.
 const PATH_BYTES_MAX: usize = 4096;
 
-/// See the module.
+/// The files and threads that a text has named so far.
 #[derive(Default)]
 pub(crate) struct Tables {
     files: HashMap<String, u32>,

@@ -41,7 +41,7 @@ pub struct Series {
     pub values: Vec<i64>,
 }
 
-/// See the module.
+/// The samples of one chunk, decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chunk {
     /// Those that were wanted, in the order in which the server has them.

@@ -21,7 +21,7 @@ pub use finder::DeviceUseFinder;
 /// pause between two checkpoints is a minute in MongoDB's default.
 pub const PAUSE_NS: u64 = 1_000_000_000;
 
-/// See the module. Times are CLOCK_MONOTONIC ns.
+/// Who used the disk, and when. Times are CLOCK_MONOTONIC ns.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DeviceUse {

@@ -12,7 +12,7 @@ use seekscope_trace::TraceError;
 use crate::PrefetchError;
 use crate::server_reads::ServerReads;
 
-/// See the module.
+/// The thread that attaches the tracer.
 pub(crate) struct Attaching(JoinHandle<Result<ServerReads, TraceError>>);
 
 impl Attaching {

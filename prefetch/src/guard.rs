@@ -18,7 +18,7 @@ const DECREASE: f64 = 0.6;
 const INCREASE: f64 = 0.05;
 const INTENSITY_MIN: f64 = 0.02;
 
-/// See the module.
+/// The intensity of our reading, and what it is decided by.
 #[derive(Debug)]
 pub struct Guard {
     baseline_ns: VecDeque<u64>,

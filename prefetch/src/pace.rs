@@ -14,7 +14,7 @@ use crate::run::nanoseconds;
 use crate::server_reads::{ServerRead, ServerReads};
 use crate::sweep::Sweep;
 
-/// See the module.
+/// The way in which a scan is followed.
 pub enum Pace {
     Traced {
         reads: Box<ServerReads>,

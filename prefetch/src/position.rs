@@ -50,7 +50,7 @@ impl Reader {
     }
 }
 
-/// See the module.
+/// The position of the scan that is followed.
 #[derive(Debug, Default)]
 pub struct ScanPosition {
     readers: Vec<Reader>,

@@ -86,7 +86,7 @@ enum State {
     Passed,
 }
 
-/// See the module.
+/// The order in which leaves are read ahead, and how far that has come.
 #[derive(Debug)]
 pub struct Sweep {
     /// Those that scans read, in key order.

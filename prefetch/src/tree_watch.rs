@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(1);
 const STOP_NOTICED: Duration = Duration::from_millis(20);
 const PARALLEL_READS: usize = 4;
 
-/// See the module.
+/// The leaves of the newest checkpoint, from the thread that walked it until somebody takes them.
 #[derive(Debug, Default)]
 pub(crate) struct NewTree(Mutex<Option<Vec<Leaf>>>);
 

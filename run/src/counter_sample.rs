@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// See the module.
+/// A counter or gauge at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CounterSample {
     /// CLOCK_MONOTONIC ns.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::LatencySummary;
 
-/// See the module.
+/// One operation in one second of one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Interval {
     /// Unique in the run, e.g. [`crate::DiskStep::name`].

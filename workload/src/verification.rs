@@ -47,7 +47,8 @@ pub struct VerificationOptions {
     pub in_doubt: u64,
 }
 
-/// See the module. The figures are sums over all collections.
+/// Counts the documents that acknowledged writes must have left, and reads a sample of them back. The figures are sums
+/// over all collections.
 pub async fn verify(
     server: &Server,
     database: &str,

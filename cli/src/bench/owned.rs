@@ -9,7 +9,7 @@ use seekscope_workload::{ExpectedData, VerificationOptions, verify};
 
 use super::target::Target;
 
-/// See the module; the functions are those of [`OwnedDatabase`].
+/// What a benchmark writes to and may remove. Its functions are those of [`OwnedDatabase`].
 pub enum Owned {
     Database(Server, OwnedDatabase),
     Keyspace(OwnedKeyspace),

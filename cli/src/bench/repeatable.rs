@@ -15,7 +15,7 @@ use super::{own, sysbench, ycsb};
 use crate::args::{BenchTargetArgs, RunArgs, SendArgs, SysbenchArgs, YcsbArgs};
 use crate::exit::Usage;
 
-/// See the module.
+/// A workload that can be run again and again on the same data.
 #[derive(Debug)]
 pub enum Repeatable {
     Ycsb(Box<YcsbArgs>),

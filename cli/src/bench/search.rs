@@ -64,7 +64,7 @@ pub struct Probed<'a> {
     pub others_cpu_share: Option<f64>,
 }
 
-/// See the module.
+/// The state of a search for the highest rate.
 #[derive(Debug)]
 pub struct Search {
     confirm_time: Duration,

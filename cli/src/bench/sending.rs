@@ -30,7 +30,7 @@ pub struct Defaults {
     pub per_s: Option<f64>,
 }
 
-/// See the module.
+/// How operations are sent.
 #[derive(Debug, Clone)]
 pub struct Sending {
     pub in_flight: usize,

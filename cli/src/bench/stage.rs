@@ -31,7 +31,7 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 
-/// See the module.
+/// A benchmark under way: its run directory, and the records of its steps.
 pub struct Stage {
     pub session: Session,
     pub progress: Progress,

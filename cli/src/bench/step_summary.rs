@@ -91,7 +91,7 @@ pub struct SummedUp {
     pub limitations: Vec<Limitation>,
 }
 
-/// See the module.
+/// Returns the record of a step.
 pub fn summed_up(
     directory: &RunDirectory,
     run_started: ClockOffset,

@@ -103,7 +103,7 @@ const MARKS: [char; 15] = [
     ' ', '\n', '\t', ',', ';', '"', '\'', '`', '(', ')', '[', ']', '{', '}', '=',
 ];
 
-/// See the module.
+/// Returns the names in a run that tell whose it is.
 pub fn names(document: &RunDocument, files: &[FileRecord]) -> BTreeSet<String> {
     let mut names = Names::default();
     names.examination(document);

@@ -44,7 +44,7 @@ const OWN_WORDS: [&str; 14] = [
 /// Lists of settings, whose names are the server's.
 const SETTINGS: [&str; 2] = ["options", "parameters"];
 
-/// See the module.
+/// Replaces names by hashes.
 pub struct Redaction {
     /// Name → hash, the longest name first. `None`: names stay.
     hashes: Option<Vec<(String, String)>>,

@@ -24,7 +24,7 @@ pub fn check(document: &RunDocument) -> Result<(), Usage> {
     }
 }
 
-/// See the module.
+/// Removes what may hold names and is not needed by whoever opens the bundle.
 pub fn strip(document: &mut RunDocument) {
     hide_values(&document.command, &mut document.arguments);
     document.target.iter_mut().for_each(strip_target);

@@ -25,7 +25,7 @@ use crate::session::Session;
 /// The model must be right to this share for the survey's own orders, or the run says so.
 const PREDICTION_ERROR_MAX: f64 = 0.25;
 
-/// See the module.
+/// The latencies, seconds and predictions of a disk run.
 pub struct Results {
     histograms: BTreeMap<String, Histogram<u64>>,
     seconds: Vec<SecondPoint>,

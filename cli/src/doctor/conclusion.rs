@@ -44,7 +44,7 @@ pub struct ExaminedSummary<'a> {
     trace: Option<TraceSummary<'a>>,
 }
 
-/// See the module.
+/// What the records of a run come to.
 pub struct Conclusion {
     trace: Option<TraceAnalysis>,
     counters: Counters,

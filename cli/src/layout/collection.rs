@@ -16,7 +16,7 @@ use crate::exit::message_of;
 /// Gentle on disks, and soon done on SSDs.
 const PARALLEL_READS: usize = 8;
 
-/// See the module. The collection's own file comes first.
+/// The layout of one collection and its indexes. The collection's own file comes first.
 #[derive(Debug, Clone, Default)]
 pub struct CollectionLayout {
     pub layout: LayoutMeasurement,

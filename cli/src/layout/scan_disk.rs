@@ -11,7 +11,7 @@ use crate::args::ScanDiskArgs;
 use crate::disk::load_model;
 use crate::exit::Usage;
 
-/// See the module.
+/// The disk that scans are predicted for.
 pub struct ScanDisk {
     pub model: DeviceModel,
     /// Under the data, where that could be found out.

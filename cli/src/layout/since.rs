@@ -9,7 +9,7 @@ use seekscope_wiredtiger::{Leaf, LeafKind};
 
 use crate::exit::Usage;
 
-/// See the module.
+/// An earlier run that this one is compared with.
 pub struct Since {
     document: RunDocument,
     leaves: HashMap<u32, Vec<Leaf>>,

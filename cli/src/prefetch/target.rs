@@ -15,7 +15,7 @@ use crate::progress::Progress;
 /// A file that every server has open.
 const OPEN_WHILE_RUNNING: &str = "WiredTiger.wt";
 
-/// See the module.
+/// The file whose leaves are to be read ahead, and where it was found.
 pub struct Target {
     pub directory: PathBuf,
     /// Relative to the directory.

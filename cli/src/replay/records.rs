@@ -17,7 +17,7 @@ const RECORDED: &str = "recorded";
 /// Latencies that count from the intended start.
 const RESPONSE: &str = "replayed from intended start";
 
-/// See the module.
+/// Writes the records of a replay while it goes on.
 pub struct Records {
     intervals: IntervalWriter,
     latencies: LatencyLogWriter,

@@ -24,7 +24,7 @@ pub struct PlayedFile {
     pub write_bytes: u64,
 }
 
-/// See the module.
+/// The files and the phase of a recording that are played.
 pub struct Selection {
     directory: RunDirectory,
     /// Only events that began in this phase.

@@ -52,7 +52,7 @@ pub struct TargetFacts {
     pub surroundings: Surroundings,
 }
 
-/// See the module.
+/// The file that a recording is played on.
 #[derive(Debug)]
 pub struct Target {
     kind: TargetKind,

@@ -7,7 +7,7 @@ use seekscope_report::live::top::{Order, TopFrame, TopOutput, plain_text};
 
 use crate::args::TopArgs;
 
-/// See the module.
+/// Prints frames on stdout.
 pub struct Printer {
     order: Order,
     files: u16,

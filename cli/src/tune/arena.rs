@@ -21,7 +21,7 @@ pub struct Unfit(pub String);
 /// What a fallible step of a trial comes to: an error only where the session cannot go on.
 pub type Fit<T> = Result<Result<T, Unfit>>;
 
-/// See the module.
+/// The place where trials happen, with the load that is put on it.
 pub struct Arena<'a> {
     pub place: Place<'a>,
     /// The knobs, with how each is set.

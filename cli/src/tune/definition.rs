@@ -27,7 +27,7 @@ const RESTART: &str = "--restart-command";
 /// Ours is a few thousand bytes.
 const BYTES_MAX: u64 = 16 << 20;
 
-/// See the module. Without secrets: a connection string's user and password are not kept, nor those in
+/// The definition of a session, without secrets: a connection string's user and password are not kept, nor those in
 /// commands.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Definition {

@@ -21,7 +21,7 @@ const CACHE_BYTES: u64 = 256 << 20;
 /// Start options by name, as `bench --server-setting` takes them.
 pub type StartOptions = Vec<(String, String)>;
 
-/// See the module.
+/// A private server, with the loaded data that every trial copies.
 pub struct LocalArena<'a> {
     args: BenchTargetArgs,
     environment: &'a Environment,

@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const LEFT_SHARE: u64 = 16;
 const LEFT_BYTES_MAX: u64 = 1 << 30;
 
-/// See the module.
+/// Watches the memory of a server while trials run.
 #[derive(Debug)]
 pub struct MemoryWatch {
     watched: Vec<Watched>,

@@ -24,7 +24,7 @@ const RESTART_LIMIT: Duration = Duration::from_secs(600);
 /// For each command of a knob.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(120);
 
-/// See the module.
+/// Somebody's server, with what must be put back on it.
 pub struct ServerArena {
     target: Target,
     fresh_data: bool,

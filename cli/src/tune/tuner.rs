@@ -19,7 +19,7 @@ use crate::exit::Usage;
 /// A run that did not settle says less: so many times the variance.
 const UNSTEADY_NOISE: f64 = 2.0;
 
-/// See the module.
+/// A session at work.
 pub struct Tuner<'a> {
     pub session: Session,
     pub arena: Arena<'a>,

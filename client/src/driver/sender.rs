@@ -15,7 +15,7 @@ use crate::{AsyncClient, BoxFuture, Failure, OwnedReply, Request};
 /// Commands that only read: they go where the connection string reads from.
 const READING_COMMANDS: [&str; 3] = ["distinct", "count", "explain"];
 
-/// See the module.
+/// Sends the requests of one virtual user.
 pub(super) struct Sender {
     client: Client,
     pub(super) database: Database,

@@ -18,7 +18,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// How often the stop flag is looked at.
 const LOOK_NS: u64 = 20_000_000;
 
-/// See the module.
+/// Collects the windows of all threads.
 pub(super) struct Collector<'a> {
     shared: &'a Shared,
     recorders: &'a [Arc<Mutex<Recorder>>],

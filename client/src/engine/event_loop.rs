@@ -51,7 +51,7 @@ enum State {
     Over,
 }
 
-/// See the module.
+/// The event loop of one thread.
 pub(super) struct EventLoop<'a> {
     desk: Desk<'a>,
     slots: Vec<Slot>,

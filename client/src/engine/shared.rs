@@ -16,7 +16,7 @@ const GOES_ON: u8 = 0;
 const STOPPED: u8 = 1;
 const FAILING: u8 = 2;
 
-/// See the module.
+/// The state that all threads share.
 #[derive(Debug)]
 pub(super) struct Shared {
     schedule: Schedule,

@@ -39,7 +39,7 @@ pub(super) enum After {
     Again(Duration),
 }
 
-/// See the module.
+/// A virtual user.
 pub(super) struct VirtualUser {
     actor: Box<dyn Actor>,
     pub(super) request: Request,

@@ -46,7 +46,7 @@ enum Phase {
     Asking,
 }
 
-/// See the module.
+/// A connection to a server.
 #[derive(Debug)]
 pub(crate) struct Connection {
     endpoint: Arc<Endpoint>,

@@ -108,7 +108,7 @@ impl Clock {
     }
 }
 
-/// See the module.
+/// A simulated device.
 pub(crate) struct Device {
     l0_ns: f64,
     ns_per_byte: f64,

@@ -64,7 +64,7 @@ struct Chunk {
     older: u32,
 }
 
-/// See the module.
+/// A simulated page cache.
 pub(crate) struct PageCache {
     capacity_pages: u64,
     chunks_max: usize,

@@ -1,7 +1,7 @@
 //! Behaviour of the old program that a script may rely on although it was a fault. All off by
 //! default; the command line has a flag of the same name (with hyphens) for each.
 
-/// See the module.
+/// Faults of the old program that are wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompatOptions {
     /// MB/sec in the sample lines is operations × 4096 bytes, whatever was transferred.

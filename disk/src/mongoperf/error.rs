@@ -6,8 +6,8 @@ use super::input::InputError;
 use super::options::OptionsError;
 use crate::DiskError;
 
-/// See the module. What the old program said on standard output has been said there already; the
-/// text of the error is for standard error.
+/// The reason why a run ended without its result. What the old program said on standard output has been said there
+/// already; the text of the error is for standard error.
 #[derive(Debug, thiserror::Error)]
 pub enum MongoperfError {
     #[error(

@@ -35,7 +35,7 @@ const KNOWN_FIELDS: [&str; 8] = [
     "syncDelay",
 ];
 
-/// See the module.
+/// The checked options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Options {
     /// 0 is refused by the caller, after the old program's complaint.

@@ -67,7 +67,7 @@ pub enum Ending {
     Failed,
 }
 
-/// See the module.
+/// The steps of a run, and how it ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub ending: Ending,

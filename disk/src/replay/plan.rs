@@ -80,7 +80,7 @@ impl Op {
     }
 }
 
-/// See the module.
+/// The operations of each thread, and facts about all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     pub streams: Vec<Stream>,

@@ -14,7 +14,7 @@ const EVENTS_MIN: f64 = 100.0;
 const CPU_PRESSURE_MAX: f64 = 0.5;
 const CPU_USED_MAX: f64 = 0.5;
 
-/// See the module.
+/// Reads that were held back between the server and its disk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeldBack {
     pub(crate) waiting: ReadWaiting,

@@ -22,7 +22,7 @@ const COUNTERS: &str = "serverStatus";
 /// At the end of a phase that was not ended early, a sample or two may still come, ns.
 const OUTLAST_NS: u64 = 5_000_000_000;
 
-/// See the module. What was not measured is `None` or empty, and detectors that need it stay silent.
+/// The evidence of a run. What was not measured is `None` or empty, and detectors that need it stay silent.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
     pub document: &'a RunDocument,

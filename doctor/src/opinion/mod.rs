@@ -18,7 +18,7 @@ use crate::wording::duration;
 use limits::Limits;
 use seen::Seen;
 
-/// See the module. `None` where nobody knows what disk there is.
+/// Returns what the disk can do, and how that is known; `None` where nobody knows what disk there is.
 pub fn disk_opinion(evidence: &Evidence<'_>) -> Option<DiskAbility> {
     let known = evidence.expected()?;
     let mut opinion = known.clone();

@@ -8,7 +8,7 @@ use seekscope_run::IoEvent;
 /// Events held back. One that was under way while more than this many others ended comes late.
 const HELD_MAX: usize = 1 << 18;
 
-/// See the module.
+/// Holds events back until no earlier one can follow.
 #[derive(Default)]
 pub(super) struct StartOrder {
     held: BinaryHeap<Reverse<Held>>,

@@ -12,7 +12,7 @@ const SLOTS_MAX: usize = 4096;
 /// Length of a slot to begin with, ns.
 const SLOT_NS: u64 = 10_000_000;
 
-/// See the module.
+/// Latencies of calls, counted by the slot of time in which each call began.
 pub(super) struct Slots {
     started_ns: u64,
     slot_ns: u64,

@@ -85,7 +85,7 @@ impl LatencySecond {
     }
 }
 
-/// See the module.
+/// The intervals, latencies and counters of a benchmark.
 #[derive(Debug, Clone, Default)]
 pub struct BenchRecords {
     /// In the order in which they were recorded; warm-up included.

@@ -23,7 +23,7 @@ const FILES_MAX: usize = 128;
 const NAMES_MAX: usize = 50_000;
 const DISKS_MAX: usize = 64;
 
-/// See the module.
+/// The most recent seconds of a trace under way.
 #[derive(Debug, Clone)]
 pub struct LiveWindow {
     started_ns: u64,

@@ -10,7 +10,7 @@ use crate::control_groups::{ControlGroup, ControlGroups, Hierarchy};
 use crate::kernel_files::{read_number, read_trimmed};
 use crate::{DeviceFacts, HostFacts, IoLimit};
 
-/// See the module. Where several groups set a limit for CPUs or memory, the tightest.
+/// The limits that hold for a process. Where several groups set one for CPUs or memory, the tightest counts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Limits {
     /// For the disk and all that it is made of.

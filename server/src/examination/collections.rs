@@ -21,7 +21,7 @@ const IDLE_MAX: usize = 5;
 /// An answer that took longer was dear: some servers read all of a collection to count it. What moved
 /// meanwhile is not worth asking for again.
 const DEAR: Duration = Duration::from_millis(100);
-/// See the module.
+/// The collections that were chosen, with what the server said of each.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     asked: Vec<(Namespace, Statistics)>,

@@ -24,7 +24,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(2);
 /// One look must not delay the next for long.
 const LOOK_TIME: Duration = Duration::from_millis(2_500);
 
-/// See the module.
+/// A member of the deployment, the connection to it, and what it has answered.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) record: MemberRecord,

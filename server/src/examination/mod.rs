@@ -69,7 +69,7 @@ impl Default for ExaminationOptions {
     }
 }
 
-/// See the module.
+/// An examination under way: the server, its fellow members, and what they have answered so far.
 #[derive(Debug)]
 pub struct Examination {
     deployment: Deployment,

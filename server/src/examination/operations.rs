@@ -28,7 +28,7 @@ struct Alike {
     filter: Option<FilterSeen>,
 }
 
-/// See the module.
+/// What was seen of running operations, summed up over all looks.
 #[derive(Debug, Default)]
 pub(super) struct Looks {
     seen: HashMap<Alike, OperationSeen>,

@@ -16,7 +16,7 @@ use crate::server::Server;
 /// For asking the router, and after it for asking all members of its shards at once.
 const TIME: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The members of the shards behind a router, as far as they could be found.
 #[derive(Debug, Clone)]
 pub struct Routed {
     /// Each shard with its members, e.g. `s1 (db1:27018, db2:27018)`.

@@ -68,7 +68,7 @@ impl CpuTimes {
     }
 }
 
-/// See the module.
+/// The readers of this host's counters, with what they need to find the server's process and disk.
 #[derive(Debug)]
 pub(super) struct HostCounters {
     proc_fs: ProcFs,

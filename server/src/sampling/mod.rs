@@ -26,7 +26,7 @@ use server_status::ServerStatus;
 
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// See the module.
+/// The sources of counters of one server, each of which is asked once a second.
 #[derive(Debug)]
 pub struct Sampler {
     /// `None` for a server of which only its own words are taken.

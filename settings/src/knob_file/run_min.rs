@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// See the module.
+/// The shortest run in which a knob shows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunMin {
     /// Seconds, whatever is set.

@@ -14,7 +14,7 @@ const RANDOM_INT_MAX: u64 = 10_000_000;
 const RANDOM_STRING_BYTES: usize = 16;
 const ATTRIBUTE_BYTES: usize = 8;
 
-/// See the module.
+/// Makes the documents of `CreateBigIndex`.
 #[derive(Debug, Clone, Copy)]
 pub struct BigIndexDocuments {
     pub seed: u64,

@@ -22,7 +22,7 @@ const DELETE: OperationId = 3;
 /// Of a hundred operations, so many and fewer are reads, updates, inserts; the rest are deletes.
 const SHARES: [u64; 3] = [50, 80, 90];
 
-/// See the module.
+/// The load that runs beside an index build.
 #[derive(Debug)]
 pub struct PointOperations {
     operations: Vec<Operation>,

@@ -8,7 +8,7 @@ use seekscope_server::{LocalServer, PrivateServer, ProcFs, Server, SlowDisk, pag
 
 use crate::WorkloadError;
 
-/// See the module.
+/// The server that variants are stored on.
 #[derive(Debug)]
 pub enum Bed {
     /// On an empty data directory for each variant.

@@ -18,7 +18,7 @@ use super::super::stage::{AtOnce, Stage, StepDone, StepPlan};
 use super::super::target::Target;
 use crate::args::RunArgs;
 
-/// See the module.
+/// The phases of a workload, ready to be run.
 pub struct Phases<'a> {
     pub args: &'a RunArgs,
     pub plan: &'a Plan,

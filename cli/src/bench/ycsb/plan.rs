@@ -37,7 +37,7 @@ pub enum Part {
     Run(Box<Letter>),
 }
 
-/// See the module.
+/// The plan of a run of `bench ycsb`.
 #[derive(Debug)]
 pub struct Plan {
     pub parts: Vec<Part>,

@@ -36,7 +36,7 @@ const SECTOR_BYTES: u64 = 512;
 /// A server that restarts is back sooner, or is another one.
 const GONE_AFTER: usize = 10;
 
-/// See the module.
+/// Watches the host and the server for harm that we could have done.
 #[derive(Debug)]
 pub struct Guard {
     /// `major:minor` of the disk under the data.

@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::standing::Standing;
 
-/// See the module.
+/// The server that is examined, its process and its data.
 #[derive(Debug)]
 pub struct Subject {
     pub server: Server,

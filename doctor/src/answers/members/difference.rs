@@ -21,7 +21,8 @@ const NORMAL: f64 = 1.4826;
 /// What follows from something else counts less than what it may follow from.
 const EFFECT_WEIGHT: f64 = 0.5;
 
-/// See the module. A setting that differs is named when no figure stands out.
+/// Returns the factor in which one member differs most from the others, if it differs enough. A setting that differs is
+/// named when no figure stands out.
 pub(in crate::answers) fn difference(members: &[MemberAnswer]) -> Option<MemberDifference> {
     let compared: Vec<&MemberAnswer> = members.iter().filter(|m| m.is_comparable()).collect();
     (compared.len() >= 2).then_some(())?;

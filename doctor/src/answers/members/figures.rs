@@ -15,7 +15,7 @@ pub(super) enum Kind {
     Effect,
 }
 
-/// See the module.
+/// A figure that members are compared by.
 pub(super) struct Figure {
     /// With its unit.
     pub(super) name: &'static str,

@@ -7,7 +7,7 @@ use super::collector::{GRID_COLUMNS, byte_axis, figure};
 use super::{FileFigures, PointBlock};
 use crate::html::points::{Blobs, PointColumns};
 
-/// See the module.
+/// Counts the leaf pages of one file into a grid, and keeps a sample of them.
 pub(crate) struct LeafCollector {
     grid: DensityGrid,
     points: PointColumns,

@@ -56,7 +56,7 @@ pub enum TopKey {
     First,
 }
 
-/// See the module.
+/// The choices of the reader: the order of files, and whether the picture is held.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TopControls {
     pub order: Order,

@@ -25,7 +25,7 @@ const READING_COMMANDS: [&str; 14] = [
     "currentOp",
 ];
 
-/// See the module.
+/// The changes that a workload makes, by field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Changes {
     /// Fields that updates write.

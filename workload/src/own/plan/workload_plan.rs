@@ -38,7 +38,7 @@ impl Default for PlanOptions {
     }
 }
 
-/// See the module.
+/// A workload, checked and ready to run.
 #[derive(Debug)]
 pub struct Plan {
     pub name: String,

@@ -7,7 +7,7 @@ use super::written::{key, quoted};
 /// What of a specification is no option.
 const NO_OPTIONS: [&str; 5] = ["v", "key", "name", "ns", "background"];
 
-/// See the module.
+/// The indexes that a workload can have, and notes about those that it cannot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Indexes {
     /// As tables of a workload.
