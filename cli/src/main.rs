@@ -22,6 +22,7 @@ mod latency;
 mod layout;
 mod live_terminal;
 mod manual;
+mod member_role;
 mod merge;
 mod mongoperf_command;
 #[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
@@ -36,7 +37,6 @@ mod report_command;
 #[cfg(test)]
 mod schemas;
 mod session;
-mod standing;
 mod stored_arguments;
 mod top;
 mod trace;

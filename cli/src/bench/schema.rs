@@ -7,7 +7,7 @@ use seekscope_run::units::format_bytes;
 use seekscope_run::{BenchMeasurement, DeviceFacts, Limitation, SchemaShape, TargetFacts};
 use seekscope_server::{CgroupTree, PrivateServer, ProcFs, SlowDisk, SlowDiskSpec, Workspace};
 use seekscope_workload::schema::{
-    Bed, ForeignBed, LabOptions, Samples, Variant, experiments, measure, recommendation,
+    ForeignServer, LabOptions, LabServer, Samples, Variant, experiments, measure, recommendation,
 };
 use seekscope_workload::{DataSet, OwnedDatabase};
 
@@ -115,10 +115,10 @@ impl<'a> Lab<'a> {
     async fn work(&self, stage: &mut Stage, environment: &Environment) -> Result<()> {
         match self.args.target.uri.as_deref() {
             None => {
-                let mut bed = self.private_bed(stage, environment).await?;
-                self.measure_all(stage, &mut bed).await?;
+                let mut lab_server = self.private_lab_server(stage, environment).await?;
+                self.measure_all(stage, &mut lab_server).await?;
                 if self.args.target.keep
-                    && let Some(kept) = bed.keep()
+                    && let Some(kept) = lab_server.keep()
                 {
                     stage
                         .progress
@@ -136,8 +136,8 @@ impl<'a> Lab<'a> {
                 owned.record(self.data_set()).await?;
                 refuse_prepared(&mut owned).await?;
                 let pid = target.facts.pid;
-                let mut bed = Bed::Foreign(ForeignBed { server, pid });
-                let measured = self.measure_all(stage, &mut bed).await;
+                let mut lab_server = LabServer::Foreign(ForeignServer { server, pid });
+                let measured = self.measure_all(stage, &mut lab_server).await;
                 owned.drop_data_set(DATA_SET).await?;
                 measured?;
             }
@@ -156,7 +156,11 @@ impl<'a> Lab<'a> {
         )
     }
 
-    async fn private_bed(&self, stage: &mut Stage, environment: &Environment) -> Result<Bed> {
+    async fn private_lab_server(
+        &self,
+        stage: &mut Stage,
+        environment: &Environment,
+    ) -> Result<LabServer> {
         let parent = stage
             .session
             .data_folder(self.args.target.data_dir.as_deref())?;
@@ -176,23 +180,24 @@ impl<'a> Lab<'a> {
         let mut options = private_server::options(&self.args.target, &[], environment, &workspace)?;
         options.cache_bytes = self.cache_bytes();
         stage.session.document.device = Some(device);
-        let mut bed = Bed::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)));
-        let server = bed.fresh(&self.options.database, "none").await?;
+        let mut lab_server =
+            LabServer::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)));
+        let server = lab_server.fresh(&self.options.database, "none").await?;
         let facts = server.facts(&ProcFs::host()).await;
         stage.session.document.target = Some(TargetFacts {
             local: true,
             ..facts.target
         });
-        Ok(bed)
+        Ok(lab_server)
     }
 
-    async fn measure_all(&self, stage: &mut Stage, bed: &mut Bed) -> Result<()> {
+    async fn measure_all(&self, stage: &mut Stage, lab_server: &mut LabServer) -> Result<()> {
         let of = self.variants.len();
         for (number, variant) in (1..).zip(&self.variants) {
             let text = format!("{} ({number} of {of})", title(variant));
             let shapes = {
                 let step = stage.progress.counted(text, self.sample_count());
-                measure(bed, &self.samples, variant, &self.options, &|done| {
+                measure(lab_server, &self.samples, variant, &self.options, &|done| {
                     step.at(done)
                 })
                 .await
@@ -207,7 +212,7 @@ impl<'a> Lab<'a> {
             measurement.recommendation = recommendation(&measurement.shapes);
             stage.session.save()?;
         }
-        if bed.is_private()
+        if lab_server.is_private()
             && let Some(limitation) =
                 fits_the_cache(&stage.measurement().shapes, self.cache_bytes())
         {

@@ -1,6 +1,6 @@
 //! Prefetch in words.
 
-use seekscope_report::page::{Block, Page, Section, Standing, disk_and_server, terminal};
+use seekscope_report::page::{Block, OutcomeLine, Page, Section, disk_and_server, terminal};
 use seekscope_report::table::Table;
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{PrefetchGain, PrefetchPace, PrefetchRecord, RunDocument};
@@ -96,7 +96,7 @@ pub fn page(document: &RunDocument, record: &PrefetchRecord) -> Page {
     key_figures.extend(gain.map(|ratio| ("times as fast as without", format!("{ratio:.1}"))));
     Page {
         subject: "reading ahead of a scan",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: headline(record),
         next: None,
         about: vec![record.file.clone()],

@@ -12,7 +12,7 @@ use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
 use seekscope_server::{Namespace, Server};
 
 use super::place::Place;
-use super::telling::Telling;
+use super::progress_lines::ProgressLines;
 use super::{Reorder, measurement, writers};
 use crate::exit::{Elsewhere, Interrupted};
 use crate::session::Session;
@@ -40,10 +40,10 @@ impl Reorder {
             self.progress.say(sentence);
         }
         let started = Instant::now();
-        let telling = Telling::new(self.progress);
-        let work = apply(&self.server, &mut request, &telling, self.stop());
+        let progress_lines = ProgressLines::new(self.progress);
+        let work = apply(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
-        drop(telling);
+        drop(progress_lines);
         self.note_done(session, place, namespace, done?, started)
             .await
     }

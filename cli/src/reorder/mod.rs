@@ -11,10 +11,10 @@ mod duration;
 mod judge;
 mod place;
 mod plan;
+mod progress_lines;
 mod recovery;
 mod results;
 pub mod summary;
-mod telling;
 mod write_rate;
 mod writers;
 

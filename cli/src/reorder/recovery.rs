@@ -8,7 +8,7 @@ use seekscope_run::{ReorderPlan, ReorderTask};
 use seekscope_server::Namespace;
 
 use super::apply::spool;
-use super::telling::Telling;
+use super::progress_lines::ProgressLines;
 use super::{Reorder, measurement, writers};
 use crate::session::Session;
 
@@ -66,10 +66,10 @@ impl Reorder {
         let spool = spool(session)?;
         let mut request = self.request(namespace, &plan, &place, spool.path().into())?;
         let started = Instant::now();
-        let telling = Telling::new(self.progress);
-        let work = resume(&self.server, &mut request, &telling, self.stop());
+        let progress_lines = ProgressLines::new(self.progress);
+        let work = resume(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
-        drop(telling);
+        drop(progress_lines);
         self.note_done(session, &mut place, namespace, done?, started)
             .await?;
         let record = measurement(&mut session.document);
@@ -81,9 +81,9 @@ impl Reorder {
 
     /// Short, and the same once more if it was interrupted: signals wait.
     async fn roll_back(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
-        let telling = Telling::new(self.progress);
-        let rolled_back = rollback(&self.server, namespace, &telling).await?;
-        drop(telling);
+        let progress_lines = ProgressLines::new(self.progress);
+        let rolled_back = rollback(&self.server, namespace, &progress_lines).await?;
+        drop(progress_lines);
         let text = match rolled_back {
             RolledBack::Original => format!("{namespace} is as it was; the copy is removed."),
             RolledBack::AlreadySwapped => format!(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use seekscope_disk::replay::{LatencyRatios, OperationComparison, RecordedCache, Side};
 use seekscope_report::facts::device_facts;
-use seekscope_report::page::{self, Block, Data, Page, Section, Standing, latency_curves};
+use seekscope_report::page::{self, Block, Data, OutcomeLine, Page, Section, latency_curves};
 use seekscope_report::table::{Cell, Table};
 use seekscope_run::units::{format_bytes, format_count, format_ns};
 use seekscope_run::{LatencySummary, RunDocument, parse_tag};
@@ -64,7 +64,7 @@ pub fn page(
     compared.push(Block::Table(totals(summary)));
     Page {
         subject: "a recorded pattern, played again",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: headline(summary),
         next: None,
         about: vec![format!("recorded in {}", summary.recording)],

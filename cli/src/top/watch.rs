@@ -20,7 +20,7 @@ use seekscope_trace::{
 use super::names::KnownNames;
 use crate::args::TopArgs;
 use crate::exit::Usage;
-use crate::standing::Standing;
+use crate::member_role::MemberRole;
 use crate::trace::{SharedWindow, Tee, lock};
 
 /// Everything that is watched. Dropping it takes the programs out of the kernel.
@@ -218,8 +218,8 @@ impl Watch {
         let Some(server) = &self.server else {
             return false;
         };
-        let standing = Standing::ask(server).await;
-        standing.unwrap_or_default().others_may_depend_on_it()
+        let role = MemberRole::ask(server).await;
+        role.unwrap_or_default().others_may_depend_on_it()
     }
 
     /// Counts once more, and says how things are.

@@ -8,7 +8,7 @@ use seekscope_run::{FileTotals, IoOp, TraceFacts, monotonic_ns};
 use seekscope_trace::{EventSource, LiveSource, RawTotals};
 
 use super::record::{Ended, by_signal, until_over};
-use super::whose::Whose;
+use super::traced::Traced;
 use crate::args::RecordArgs;
 use crate::interruption::Interruption;
 use crate::session::Session;
@@ -28,7 +28,7 @@ pub async fn count(
     args: &RecordArgs,
     session: &mut Session,
     interruption: &Interruption,
-    whose: &mut Whose,
+    traced: &mut Traced,
     source: LiveSource,
 ) -> Result<(Ended, TraceFacts)> {
     let mut counting = Counting {
@@ -38,11 +38,11 @@ pub async fn count(
         before: HashMap::new(),
         since_ns: monotonic_ns(),
     };
-    if let Some(command) = &whose.command {
+    if let Some(command) = &traced.command {
         command.go_on()?;
     }
     let ended = {
-        let over = until_over(args, session, whose, || false);
+        let over = until_over(args, session, traced, || false);
         tokio::pin!(over);
         loop {
             tokio::select! {

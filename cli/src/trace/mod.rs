@@ -10,7 +10,7 @@ mod record;
 mod results;
 mod started_command;
 mod summary;
-mod whose;
+mod traced;
 
 pub use live::{SharedWindow, Tee, lock};
 pub use record::disk_is_full;

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::flight_recorder::{FlightRecorder, FlightState};
 use super::live::{Tee, TraceView, new_window};
-use super::whose::Whose;
+use super::traced::Traced;
 use super::{choices, counting, show};
 use crate::args::RecordArgs;
 use crate::ending;
@@ -71,28 +71,28 @@ async fn record(
     interruption: &Interruption,
     progress: Progress,
 ) -> Result<Ended> {
-    let mut whose = tokio::select! {
+    let mut traced = tokio::select! {
         biased;
         signal = interruption.first() => return Err(Interrupted(signal).into()),
-        whose = Whose::find(&args.who, session, progress) => whose?,
+        traced = Traced::find(&args.who, session, progress) => traced?,
     };
-    let mut options = TraceOptions::of(whose.followed.clone());
+    let mut options = TraceOptions::of(traced.followed.clone());
     choices::apply(args, &mut options);
     let source = LiveSource::attach(&options)?;
-    progress.say(announcement(args, &whose, &source));
+    progress.say(announcement(args, &traced, &source));
     note_uncovered(session, args, &source);
-    let before = whose
+    let before = traced
         .only_process()
         .and_then(|pid| ProcFs::host().io(pid).ok());
-    let mut phase = phase_of(&whose);
+    let mut phase = phase_of(&traced);
     session.open_phase(&phase)?;
     let (ended, facts) = if args.mode.aggregate {
-        counting::count(args, session, interruption, &mut whose, source).await?
+        counting::count(args, session, interruption, &mut traced, source).await?
     } else {
-        follow(args, session, interruption, &mut whose, source, progress).await?
+        follow(args, session, interruption, &mut traced, source, progress).await?
     };
     phase.ended_ns = monotonic_ns();
-    let after = whose
+    let after = traced
         .only_process()
         .and_then(|pid| ProcFs::host().io(pid).ok());
     phase.process_io = before
@@ -100,8 +100,8 @@ async fn record(
         .map(|(before, after)| io_between(&before, &after));
     phase.trace = Some(facts.with_share_of(phase.process_io, phase.duration_ns()));
     session.document.phases = vec![phase];
-    whose.learn_names(session).await;
-    if let Some(command) = &mut whose.command {
+    traced.learn_names(session).await;
+    if let Some(command) = &mut traced.command {
         // Its own end, where the time was over first.
         command.end();
         if let Some(complaint) = command.complaint() {
@@ -111,10 +111,10 @@ async fn record(
     Ok(ended)
 }
 
-fn phase_of(whose: &Whose) -> Phase {
+fn phase_of(traced: &Traced) -> Phase {
     Phase {
         name: WHAT.into(),
-        activity: format!("the I/O of {}", whose.name),
+        activity: format!("the I/O of {}", traced.name),
         namespace: None,
         disk: Disk::Plain,
         cache: CacheState::AsFound {
@@ -129,15 +129,15 @@ fn phase_of(whose: &Whose) -> Phase {
 }
 
 /// What will be done, before it is done.
-fn announcement(args: &RecordArgs, whose: &Whose, source: &LiveSource) -> String {
+fn announcement(args: &RecordArgs, traced: &Traced, source: &LiveSource) -> String {
     let until = match args.duration {
         Some(time) => format!("for {time:?}; Ctrl-C ends it early"),
-        None if whose.command.is_some() => "until it ends, or Ctrl-C".into(),
+        None if traced.command.is_some() => "until it ends, or Ctrl-C".into(),
         None => "until Ctrl-C".into(),
     };
     let mut text = format!(
         "Recording the I/O of {} {until}. Nothing is changed in it.\n  way into the kernel: {}",
-        whose.name,
+        traced.name,
         source.way_in()
     );
     for group in source.coverage() {
@@ -167,7 +167,7 @@ async fn follow(
     args: &RecordArgs,
     session: &mut Session,
     interruption: &Interruption,
-    whose: &mut Whose,
+    traced: &mut Traced,
     source: LiveSource,
     progress: Progress,
 ) -> Result<(Ended, TraceFacts)> {
@@ -188,7 +188,7 @@ async fn follow(
         view = Some(LiveTerminal::start(TraceView::new(window))?);
     }
     let recording = Recording::start(Box::new(source), sink);
-    if let Some(command) = &whose.command {
+    if let Some(command) = &traced.command {
         command.go_on()?;
     }
     let step = progress.step("recording");
@@ -196,7 +196,7 @@ async fn follow(
         args,
         session,
         interruption,
-        whose,
+        traced,
         &recording,
         flight.as_deref(),
     )
@@ -218,7 +218,7 @@ async fn wait(
     args: &RecordArgs,
     session: &Session,
     interruption: &Interruption,
-    whose: &mut Whose,
+    traced: &mut Traced,
     recording: &Recording,
     flight: Option<&FlightState>,
 ) -> Result<Ended> {
@@ -240,7 +240,7 @@ async fn wait(
     tokio::select! {
         biased;
         signal = interruption.first() => Ok(by_signal(args, signal)),
-        ended = until_over(args, session, whose, || recording.has_failed()) => Ok(ended),
+        ended = until_over(args, session, traced, || recording.has_failed()) => Ok(ended),
         () = asked => Ok(Ended::AsAsked),
     }
 }
@@ -257,7 +257,7 @@ pub fn by_signal(args: &RecordArgs, signal: &'static str) -> Ended {
 pub async fn until_over(
     args: &RecordArgs,
     session: &Session,
-    whose: &mut Whose,
+    traced: &mut Traced,
     failed: impl Fn() -> bool,
 ) -> Ended {
     let started = tokio::time::Instant::now();
@@ -266,8 +266,11 @@ pub async fn until_over(
             .duration
             .map(|time| time.saturating_sub(started.elapsed()));
         tokio::time::sleep(left.map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN))).await;
-        let command_ended = whose.command.as_mut().is_some_and(|c| c.ended().is_some());
-        if failed() || left.is_some_and(|left| left.is_zero()) || command_ended || !whose.is_alive()
+        let command_ended = traced.command.as_mut().is_some_and(|c| c.ended().is_some());
+        if failed()
+            || left.is_some_and(|left| left.is_zero())
+            || command_ended
+            || !traced.is_alive()
         {
             return Ended::AsAsked;
         }

@@ -16,11 +16,11 @@ mod memory_watch;
 mod metric;
 mod partial;
 mod plan;
+mod progress_lines;
 mod record;
 mod restore;
 mod results;
 mod server_arena;
-mod telling;
 mod tuner;
 
 pub use results::show;
@@ -41,8 +41,8 @@ use self::definition::Definition;
 use self::knobs::Choice;
 use self::local_arena::LocalArena;
 use self::measurement::Load;
+use self::progress_lines::ProgressLines;
 use self::server_arena::ServerArena;
-use self::telling::Telling;
 use self::tuner::Tuner;
 use crate::args::{TuneArgs, TuneSessionArgs, TuneVerb};
 use crate::bench::Stage;
@@ -175,7 +175,7 @@ async fn whole(
         .await?;
     let mut tuner = Tuner {
         session,
-        telling: Telling {
+        progress_lines: ProgressLines {
             figure: asked.metric.figure.clone(),
             budget: definition.plan.budget,
             baseline: definition.plan.space.default_configuration().0,
@@ -245,7 +245,7 @@ async fn finish(
     record.exports = exports(
         &entries,
         &definition.configured,
-        &tuner.telling.baseline,
+        &tuner.progress_lines.baseline,
         &record.recommended,
     );
     match closed {

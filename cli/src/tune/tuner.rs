@@ -12,7 +12,7 @@ use super::arena::{Arena, Unfit};
 use super::measurement::{Asked, Ended, Load};
 use super::memory_watch::MemoryWatch;
 use super::metric::{Constraint, Metric};
-use super::telling::Telling;
+use super::progress_lines::ProgressLines;
 use crate::bench::Stage;
 use crate::exit::Usage;
 
@@ -26,7 +26,7 @@ pub struct Tuner<'a> {
     pub load: Load,
     pub metric: Metric,
     pub constraints: Vec<Constraint>,
-    pub telling: Telling,
+    pub progress_lines: ProgressLines,
     pub ledger: TuneLedger,
     /// What the session took before it was resumed.
     pub earlier: Duration,
@@ -51,7 +51,8 @@ impl Tuner<'_> {
             let trial = self.session.record(trial).clone();
             self.ledger.think_s += thinking.elapsed().as_secs_f64();
             self.journal.append(&trial)?;
-            self.telling.tell(stage.progress, &trial, self.elapsed());
+            self.progress_lines
+                .tell(stage.progress, &trial, self.elapsed());
             self.ledger.total_s = self.elapsed().as_secs_f64();
         }
         match self.session.stopped() {

@@ -6,7 +6,8 @@ use crate::html::charts::{BarChart, LineChart};
 use crate::html::points::Blobs;
 use crate::page::html::report_with;
 use crate::page::{
-    Block, Data, Figure, Folded, Page, Section, Standing, disk_and_server, server_and_disk_in_words,
+    Block, Data, Figure, Folded, OutcomeLine, Page, Section, disk_and_server,
+    server_and_disk_in_words,
 };
 use crate::table::Table;
 
@@ -34,7 +35,7 @@ pub fn html(input: &BenchReportInput<'_>) -> String {
     let headline = input.measurement().map(sentences::headline);
     let page = Page {
         subject: "what the server did, and what it cost",
-        outcome: Standing {
+        outcome: OutcomeLine {
             word: sentences::outcome_word(document),
             sentence: sentences::verdict(document),
         },

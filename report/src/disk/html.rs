@@ -6,7 +6,7 @@ use super::{DiskReportInput, reservations, sentences, tables};
 use crate::facts::device_facts;
 use crate::html::charts::BarChart;
 use crate::page::html::report;
-use crate::page::{self, Block, Data, Page, Section, Standing};
+use crate::page::{self, Block, Data, OutcomeLine, Page, Section};
 
 const SQL: &str = "SELECT step, operation, (t_ns - min(t_ns) OVER ()) / 1e9 AS second, \
     count * 1e9 / duration_ns AS per_s FROM 'intervals.parquet' ORDER BY t_ns;";
@@ -25,7 +25,7 @@ pub fn html(input: &DiskReportInput<'_>) -> String {
     let headline = measurement.and_then(sentences::headline);
     let page = Page {
         subject: "what this disk can do for a database",
-        outcome: Standing {
+        outcome: OutcomeLine {
             word: reservations::outcome_word(document),
             sentence: reservations::first_line(document),
         },

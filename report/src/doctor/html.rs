@@ -10,7 +10,7 @@ use crate::html::points::Blobs;
 use crate::html::tracks::TrackGroup;
 use crate::page::html::report_with;
 use crate::page::{
-    Block, Content, Data, Page, Section, Standing, disk_and_server, server_and_disk_in_words,
+    Block, Content, Data, OutcomeLine, Page, Section, disk_and_server, server_and_disk_in_words,
 };
 use crate::trace;
 use crate::trace::tables::recording_facts;
@@ -42,7 +42,7 @@ pub fn html(input: &DoctorReportInput<'_>) -> Result<String, RunError> {
     let verdict = verdict::of(input);
     let page = Page {
         subject: "why the server waits for its disk",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: verdict.state,
         next: verdict.next,
         about: about(input),

@@ -11,7 +11,7 @@ use crate::html::points::Blobs;
 use crate::numbers::format_share;
 use crate::page::html::report_with;
 use crate::page::{
-    Block, Content, Data, Figure, Folded, Page, Places, PlacesKind, Section, Standing,
+    Block, Content, Data, Figure, Folded, OutcomeLine, Page, Places, PlacesKind, Section,
     disk_and_server,
 };
 
@@ -54,7 +54,7 @@ pub fn html(input: &LayoutReportInput<'_>) -> Result<String, RunError> {
     let headline = measurement.and_then(sentences::headline);
     let page = Page {
         subject: "how the data lies",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: headline.unwrap_or_else(|| "No data was found".into()),
         next: None,
         about: measurement

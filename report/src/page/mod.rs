@@ -20,7 +20,7 @@ pub use drawing::{Drawing, latency_curves};
 pub struct Page {
     /// What it is about, for the browser's tab: "how the data lies".
     pub subject: &'static str,
-    pub outcome: Standing,
+    pub outcome: OutcomeLine,
     /// The answer in one sentence.
     pub headline: String,
     /// What to do about it.
@@ -38,13 +38,13 @@ pub struct Page {
 
 /// What must be known before any number is believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct OutcomeLine {
     /// For style sheets and scripts: "ok", "partial", "failed", "invalid", "lossy".
     pub word: &'static str,
     pub sentence: String,
 }
 
-impl Standing {
+impl OutcomeLine {
     /// As the run ended.
     pub fn of(document: &RunDocument) -> Self {
         Self {

@@ -5,7 +5,7 @@ use seekscope_run::RunDocument;
 use super::content::blocks;
 use super::sentences;
 use crate::page::html::report;
-use crate::page::{Page, Section, Standing, disk_and_server};
+use crate::page::{OutcomeLine, Page, Section, disk_and_server};
 
 /// Renders the report.
 pub fn html(document: &RunDocument) -> String {
@@ -15,7 +15,7 @@ pub fn html(document: &RunDocument) -> String {
     let blocks = record.map_or_else(Vec::new, |record| blocks(document, record));
     let page = Page {
         subject: "order on disk",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: headline.unwrap_or_else(|| format!("Reordering {namespace}")),
         next: None,
         about: Vec::new(),

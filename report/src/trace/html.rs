@@ -13,7 +13,7 @@ use crate::html::points::Blobs;
 use crate::numbers::{format_rate, format_share};
 use crate::page::html::report_with;
 use crate::page::{
-    Block, Content, Data, Figure, Page, Places, PlacesKind, Section, Standing, disk_and_server,
+    Block, Content, Data, Figure, OutcomeLine, Page, Places, PlacesKind, Section, disk_and_server,
 };
 
 /// Rows of files and threads; a server with ten thousand collections would make the page useless.
@@ -41,7 +41,7 @@ pub fn html(input: &TraceReportInput<'_>) -> Result<String, RunError> {
     let headline = standing_out::headline(input.analysis);
     let page = Page {
         subject: "what was read and written",
-        outcome: Standing {
+        outcome: OutcomeLine {
             word: outcome::word(input),
             sentence: outcome::first_line(input),
         },

@@ -7,7 +7,7 @@ use super::exports::{change, undo};
 use super::runs::TRIALS_SHOWN;
 use super::{convergence, duels, forest, importance, pair, response, runs, sentences, tables};
 use crate::page::html::report;
-use crate::page::{Block, Data, Folded, Page, Section, Standing, disk_and_server};
+use crate::page::{Block, Data, Folded, OutcomeLine, Page, Section, disk_and_server};
 
 /// Response slices in a page.
 const SLICES_DRAWN: usize = 32;
@@ -21,7 +21,7 @@ pub fn html(document: &RunDocument) -> String {
     let headline = record.map(|record| capitalised(&sentences::headline(document, record)));
     let page = Page {
         subject: "better settings, proven",
-        outcome: Standing::of(document),
+        outcome: OutcomeLine::of(document),
         headline: headline.unwrap_or_else(|| "Nothing was tuned in this run".into()),
         next: None,
         about: Vec::new(),

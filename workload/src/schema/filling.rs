@@ -6,8 +6,8 @@ use bson::{Document, RawDocumentBuf};
 use seekscope_run::Disk;
 use seekscope_server::Server;
 
-use super::bed::Bed;
 use super::lab::LabOptions;
+use super::lab_server::LabServer;
 use super::samples::Samples;
 use super::statement::{Batch, inserts};
 use super::variant::Variant;
@@ -23,14 +23,14 @@ const EVICTION_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default)]
 pub(super) struct Filled {
     pub(super) samples: u64,
-    /// For each disk in the bed's order: (samples so far, per second).
+    /// For each disk in the server's order: (samples so far, per second).
     pub(super) insert_per_s: Vec<Vec<(u64, f64)>>,
 }
 
 /// A filling under way.
 #[derive(Debug)]
 pub(super) struct Filling<'a> {
-    pub(super) bed: &'a mut Bed,
+    pub(super) lab_server: &'a mut LabServer,
     pub(super) server: &'a Server,
     pub(super) variant: &'a Variant,
     pub(super) samples: &'a Samples,
@@ -76,7 +76,7 @@ impl Filling<'_> {
     /// Writes all samples in the order of their arrival. Where a disk is emulated, the first stretch
     /// of each tenth runs on it, of at most half the tenth and [`LabOptions::slow_stretch`].
     pub(super) async fn fill(&mut self, progress: Progress<'_>) -> Result<Filled, WorkloadError> {
-        let disks = self.bed.disks();
+        let disks = self.lab_server.disks();
         let mut filled = Filled {
             insert_per_s: vec![Vec::new(); disks.len()],
             ..Filled::default()
@@ -116,7 +116,7 @@ impl Filling<'_> {
         let mut stretch = Stretch::default();
         let mut batch = Batch::new(self.variant, inserts(self.variant));
         self.keep_memory_small()?;
-        self.bed.slow_down(disk.is_emulated())?;
+        self.lab_server.slow_down(disk.is_emulated())?;
         let start = Instant::now();
         let mut reached = slots.start;
         for now in slots {
@@ -137,7 +137,7 @@ impl Filling<'_> {
         }
         stretch.samples += u64::from(batch.count());
         stretch.busy += self.send(&mut batch, false).await?;
-        self.bed.slow_down(false)?;
+        self.lab_server.slow_down(false)?;
         filled.samples += stretch.samples;
         if let (Some(rates), Some(per_s)) = (filled.insert_per_s.get_mut(number), stretch.per_s()) {
             rates.push((filled.samples, per_s));
@@ -151,7 +151,7 @@ impl Filling<'_> {
             .evicted
             .is_none_or(|at| at.elapsed() >= EVICTION_INTERVAL)
         {
-            self.bed.evict()?;
+            self.lab_server.evict()?;
             self.evicted = Some(Instant::now());
         }
         Ok(())

@@ -7,8 +7,8 @@ use seekscope_run::{Disk, Limitation, ProcessIo, SchemaShape};
 use seekscope_server::process::io_between;
 use seekscope_server::{Server, storage::storage_facts};
 
-use super::bed::{Bed, probe};
 use super::filling::{Filled, Filling};
+use super::lab_server::{LabServer, probe};
 use super::query;
 use super::samples::{Answer, Samples};
 use super::variant::{Shape, Variant};
@@ -49,10 +49,10 @@ struct Reading {
     wrong_answers: u64,
 }
 
-/// Measures one variant; one result for each disk of the bed. A variant that the server refuses has a
+/// Measures one variant; one result for each disk of the server. A variant that the server refuses has a
 /// result without figures, and the server's reason among its limitations.
 pub async fn measure(
-    bed: &mut Bed,
+    lab_server: &mut LabServer,
     samples: &Samples,
     variant: &Variant,
     options: &LabOptions,
@@ -63,18 +63,18 @@ pub async fn measure(
     if let Some(why) = variant.unfit(samples) {
         return Ok(vec![refused(empty, &why, "")]);
     }
-    let server = bed.fresh(&options.database, &collection).await?;
+    let server = lab_server.fresh(&options.database, &collection).await?;
     if let Err(error) = create(&server, variant, options).await {
-        bed.clear(&options.database, &collection).await?;
+        lab_server.clear(&options.database, &collection).await?;
         return Ok(vec![refused(
             empty,
             &error.to_string(),
             "ask a server that has it",
         )]);
     }
-    let empty_bytes = bed.data_file_bytes();
+    let empty_bytes = lab_server.data_file_bytes();
     let mut filling = Filling {
-        bed,
+        lab_server,
         server: &server,
         variant,
         samples,
@@ -103,19 +103,19 @@ pub async fn measure(
         }
     }
     let mut shapes = Vec::new();
-    for (number, disk) in bed.disks().into_iter().enumerate() {
-        let reading = read_years(bed, &disk, samples, variant, options).await?;
+    for (number, disk) in lab_server.disks().into_iter().enumerate() {
+        let reading = read_years(lab_server, &disk, samples, variant, options).await?;
         shapes.push(result(
             &filled_shape,
             &disk,
-            bed.is_private(),
+            lab_server.is_private(),
             &filled,
             number,
             &reading,
         ));
     }
-    bed.clear(&options.database, &collection).await?;
-    let bytes = bed.data_file_bytes();
+    lab_server.clear(&options.database, &collection).await?;
+    let bytes = lab_server.data_file_bytes();
     for storage in shapes.iter_mut().filter_map(|shape| shape.storage.as_mut()) {
         storage.directory_bytes = bytes.map(|b| b.saturating_sub(empty_bytes.unwrap_or(0)));
     }
@@ -193,7 +193,7 @@ async fn create(
 
 /// Reads several series for a year, far apart from each other, each with cold caches.
 async fn read_years(
-    bed: &mut Bed,
+    lab_server: &mut LabServer,
     disk: &Disk,
     samples: &Samples,
     variant: &Variant,
@@ -209,15 +209,15 @@ async fn read_years(
         let series = u32::try_from(series).unwrap_or(0);
         let to = samples.year_slots();
         let probe = probe(&variant.collection(), index.document().clone());
-        let server = bed.cold(disk, &options.database, probe).await?;
-        if !bed.is_private() {
+        let server = lab_server.cold(disk, &options.database, probe).await?;
+        if !lab_server.is_private() {
             ask(&server, samples, variant, options, series, to).await?;
         }
-        let before = bed.io();
+        let before = lab_server.io();
         let start = Instant::now();
         let answer = ask(&server, samples, variant, options, series, to).await?;
         reading.year_ns.push(ns(start.elapsed()));
-        if let (Some(before), Some(after)) = (before, bed.io()) {
+        if let (Some(before), Some(after)) = (before, lab_server.io()) {
             reading.io.push(io_between(&before, &after));
         }
         reading.wrong_answers += u64::from(answer != samples.answer(series, 0, to));

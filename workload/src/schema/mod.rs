@@ -1,20 +1,20 @@
 //! Schema labs: the same samples of time-series metrics stored in several ways, and what each costs.
 //!
 //! Read [`samples`] first (the data, a pure function of seed, series and time), then [`variant`] (the
-//! ways of storing them), [`statement`] and [`query`] (what a way writes and reads), [`bed`] (where),
+//! ways of storing them), [`statement`] and [`query`] (what a way writes and reads), [`lab_server`] (where),
 //! and [`lab`] (the measurement). [`mod@experiments`] says what the figures mean.
 
-pub mod bed;
 pub mod experiments;
 mod filling;
 pub mod lab;
+pub mod lab_server;
 pub mod query;
 pub mod samples;
 pub mod statement;
 pub mod variant;
 
-pub use bed::{Bed, ForeignBed};
 pub use experiments::{experiments, recommendation};
 pub use lab::{LabOptions, measure};
+pub use lab_server::{ForeignServer, LabServer};
 pub use samples::{SampleOptions, Samples, ValueKind};
 pub use variant::{IndexOrder, Shape, Variant};

@@ -8,8 +8,8 @@ use seekscope_server::{
     CgroupTree, LocalServerOptions, PrivateServer, SlowDisk, SlowDiskSpec, Workspace,
 };
 use seekscope_workload::schema::{
-    Bed, IndexOrder, LabOptions, SampleOptions, Samples, Shape, ValueKind, Variant, experiments,
-    measure, recommendation,
+    IndexOrder, LabOptions, LabServer, SampleOptions, Samples, Shape, ValueKind, Variant,
+    experiments, measure, recommendation,
 };
 
 use crate::support::{Fixture, server_binary};
@@ -37,7 +37,7 @@ fn options() -> LabOptions {
     }
 }
 
-fn private_bed(root: &Path, slow: bool) -> Bed {
+fn private_lab_server(root: &Path, slow: bool) -> LabServer {
     let mut workspace = Workspace::create(root, &root.join("leases")).unwrap();
     let slow_disk = slow.then(|| {
         let device = DeviceFacts::of_path(Path::new("/"), root).unwrap();
@@ -54,11 +54,15 @@ fn private_bed(root: &Path, slow: bool) -> Bed {
         .record_cgroup(slow_disk.as_ref().map(SlowDisk::group))
         .unwrap();
     let options = LocalServerOptions::new(server_binary(), workspace.data_directory(), 32 << 20);
-    Bed::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)))
+    LabServer::Private(Box::new(PrivateServer::new(workspace, options, slow_disk)))
 }
 
-async fn measured(bed: &mut Bed, samples: &Samples, variant: &Variant) -> Vec<SchemaShape> {
-    let shapes = measure(bed, samples, variant, &options(), &|_| ())
+async fn measured(
+    lab_server: &mut LabServer,
+    samples: &Samples,
+    variant: &Variant,
+) -> Vec<SchemaShape> {
+    let shapes = measure(lab_server, samples, variant, &options(), &|_| ())
         .await
         .unwrap();
     for shape in &shapes {
@@ -71,7 +75,7 @@ async fn measured(bed: &mut Bed, samples: &Samples, variant: &Variant) -> Vec<Sc
 #[tokio::test]
 async fn every_shape_of_daily_samples_gives_the_same_answer() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut bed = private_bed(root.path(), false);
+    let mut lab_server = private_lab_server(root.path(), false);
     let samples = samples(1);
     let mut all = Variant::all(&samples, 20);
     all.push(Variant {
@@ -80,7 +84,7 @@ async fn every_shape_of_daily_samples_gives_the_same_answer() {
     });
     let mut shapes = Vec::new();
     for variant in &all {
-        shapes.extend(measured(&mut bed, &samples, variant).await);
+        shapes.extend(measured(&mut lab_server, &samples, variant).await);
     }
     let expected: u64 = (0..6)
         .map(|series| samples.answer(series, 0, 400).samples)
@@ -111,11 +115,13 @@ async fn every_shape_of_daily_samples_gives_the_same_answer() {
 #[tokio::test]
 async fn buckets_of_minutes_and_hours_hold_what_was_sampled_each_minute() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut bed = private_bed(root.path(), false);
+    let mut lab_server = private_lab_server(root.path(), false);
     let samples = samples(1440);
     for variant in Variant::all(&samples, 100) {
         if matches!(variant.shape, Shape::TimeBucket(_) | Shape::SizeBucket(_)) {
-            let shape = measured(&mut bed, &samples, &variant).await.remove(0);
+            let shape = measured(&mut lab_server, &samples, &variant)
+                .await
+                .remove(0);
             let documents = shape.storage.as_ref().unwrap().documents;
             assert!(documents < shape.samples / 20, "{shape:?}");
         }
@@ -125,8 +131,8 @@ async fn buckets_of_minutes_and_hours_hold_what_was_sampled_each_minute() {
 #[tokio::test]
 async fn an_emulated_disk_has_results_of_its_own_and_is_lifted() {
     let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    let mut bed = private_bed(root.path(), true);
-    let shapes = measured(&mut bed, &samples(1), &Variant::new(Shape::Sample)).await;
+    let mut lab_server = private_lab_server(root.path(), true);
+    let shapes = measured(&mut lab_server, &samples(1), &Variant::new(Shape::Sample)).await;
     let disks: Vec<&str> = shapes.iter().map(|s| s.disk.as_str()).collect();
     assert_eq!(disks.len(), 2);
     assert!(disks[1].contains("emulated hdd"), "{disks:?}");
@@ -141,9 +147,9 @@ async fn an_emulated_disk_has_results_of_its_own_and_is_lifted() {
 #[tokio::test]
 async fn a_foreign_server_is_measured_warm_and_left_empty() {
     let fixture = Fixture::start().await;
-    let mut bed = fixture.foreign_bed();
+    let mut lab_server = fixture.foreign_lab_server();
     let samples = samples(1);
-    let shapes = measured(&mut bed, &samples, &Variant::new(Shape::Month)).await;
+    let shapes = measured(&mut lab_server, &samples, &Variant::new(Shape::Month)).await;
     let storage = shapes[0].storage.as_ref().unwrap();
     assert!(!shapes[0].cold && storage.directory_bytes.is_none());
     assert!(
@@ -158,7 +164,7 @@ async fn a_foreign_server_is_measured_warm_and_left_empty() {
         preallocated: true,
         ..Variant::new(Shape::Native)
     };
-    let shapes = measure(&mut bed, &samples, &refused, &options(), &|_| ())
+    let shapes = measure(&mut lab_server, &samples, &refused, &options(), &|_| ())
         .await
         .unwrap();
     assert_eq!(shapes[0].samples, 0);

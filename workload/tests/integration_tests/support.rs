@@ -7,7 +7,7 @@ use mongodb::Collection;
 use seekscope_server::{
     LocalServer, LocalServerOptions, Namespace, Server, ServerBinary, Workspace,
 };
-use seekscope_workload::schema::{Bed, ForeignBed};
+use seekscope_workload::schema::{ForeignServer, LabServer};
 use seekscope_workload::{LoadOptions, LoadReport, Sdu, load};
 
 // Fields are dropped in this order: the server before its files.
@@ -39,8 +39,8 @@ impl Fixture {
     }
 
     /// The server as if it were somebody's.
-    pub(crate) fn foreign_bed(&self) -> Bed {
-        Bed::Foreign(ForeignBed {
+    pub(crate) fn foreign_lab_server(&self) -> LabServer {
+        LabServer::Foreign(ForeignServer {
             server: self.server.clone(),
             pid: Some(self.local.pid()),
         })

@@ -14,7 +14,7 @@ use crate::session::Session;
 pub fn contract(session: &Session, asked: &Asked, subject: &Subject) -> String {
     let target = session.document.target.as_ref();
     let server = target.map_or("the server", |t| t.uri.as_str());
-    let found = subject.standing.in_words();
+    let found = subject.role.in_words();
     let probe = match asked.args.probe_disk {
         true => {
             "\n           as permitted, up to 10 s of reads and writes in a file of its own on the data's disk."
@@ -110,14 +110,14 @@ fn rights_found(asked: &Asked, subject: &Subject) -> String {
 
 /// Whether tracing is right here; `Err` says why not, and what permits it.
 pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String)> {
-    let standing = &subject.standing;
+    let role = &subject.role;
     if subject.pid.is_none() {
         return Err((
             "the server's process is not to be seen from here".into(),
             "run seekscope on the server's host".into(),
         ));
     }
-    if standing.router {
+    if role.router {
         return Err((
             "a mongos keeps no data".into(),
             "name a member of a shard".into(),
@@ -125,12 +125,12 @@ pub fn may_trace(asked: &Asked, subject: &Subject) -> Result<(), (String, String
     }
     // Who permits an index build on it permits more than a trace.
     let is_permitted = asked.args.trace_primary || asked.build.is_some();
-    if standing.others_may_depend_on_it() && !is_permitted {
-        let why = match standing.data_members.len() {
+    if role.others_may_depend_on_it() && !is_permitted {
+        let why = match role.data_members.len() {
             0 => "it does not say whether others replicate from it".into(),
             members => format!(
                 "it is {}, which {} others replicate from",
-                standing.in_words(),
+                role.in_words(),
                 members - 1
             ),
         };

@@ -10,9 +10,9 @@ use seekscope_server::{ProcFs, Server};
 use super::Asked;
 use crate::file_names::FileNames;
 use crate::layout::seen_from_here;
+use crate::member_role::MemberRole;
 use crate::progress::Progress;
 use crate::session::Session;
-use crate::standing::Standing;
 
 /// The server that is examined, its process and its data.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Subject {
     pub pid: Option<u32>,
     /// Its data directory as this process can open it.
     pub data: Option<PathBuf>,
-    pub standing: Standing,
+    pub role: MemberRole,
 }
 
 impl Subject {
@@ -35,9 +35,9 @@ impl Subject {
             None => choose_member(&asked.uri, &proc_fs).await?,
         };
         refuse_router(&server).await?;
-        let standing = standing(session, &server).await;
+        let role = role(session, &server).await;
         let examination = session.document.examination.get_or_insert_default();
-        examination.set.clone_from(&standing.set);
+        examination.set.clone_from(&role.set);
         drop(step);
         let mut facts = server.facts(&proc_fs).await;
         if let Some(pid) = asked.args.pid {
@@ -70,21 +70,21 @@ impl Subject {
             server,
             pid,
             data,
-            standing,
+            role,
         })
     }
 }
 
-async fn standing(session: &mut Session, server: &Server) -> Standing {
-    match Standing::ask(server).await {
-        Ok(standing) => standing,
+async fn role(session: &mut Session, server: &Server) -> MemberRole {
+    match MemberRole::ask(server).await {
+        Ok(role) => role,
         Err(error) => {
             session.limit(Limitation {
                 what: "whether the server is a primary that others depend on is not known".into(),
                 why: error.to_string(),
                 remedy: String::new(),
             });
-            Standing::default()
+            MemberRole::default()
         }
     }
 }

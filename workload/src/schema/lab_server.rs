@@ -10,21 +10,21 @@ use crate::WorkloadError;
 
 /// The server that variants are stored on.
 #[derive(Debug)]
-pub enum Bed {
+pub enum LabServer {
     /// On an empty data directory for each variant.
     Private(Box<PrivateServer>),
-    Foreign(ForeignBed),
+    Foreign(ForeignServer),
 }
 
 /// A server that others may use too.
 #[derive(Debug)]
-pub struct ForeignBed {
+pub struct ForeignServer {
     pub server: Server,
     /// Its process, where it runs on this host.
     pub pid: Option<u32>,
 }
 
-impl Bed {
+impl LabServer {
     /// An empty place for a collection.
     pub async fn fresh(
         &mut self,
@@ -32,17 +32,19 @@ impl Bed {
         collection: &str,
     ) -> Result<Server, WorkloadError> {
         match self {
-            Self::Private(bed) => {
-                bed.stop().await?;
-                bed.remove_data().map_err(|source| WorkloadError::Files {
-                    path: bed.data_directory().into(),
-                    source,
-                })?;
-                start(bed).await
+            Self::Private(private) => {
+                private.stop().await?;
+                private
+                    .remove_data()
+                    .map_err(|source| WorkloadError::Files {
+                        path: private.data_directory().into(),
+                        source,
+                    })?;
+                start(private).await
             }
-            Self::Foreign(bed) => {
-                drop_collection(&bed.server, database, collection).await?;
-                Ok(bed.server.clone())
+            Self::Foreign(foreign) => {
+                drop_collection(&foreign.server, database, collection).await?;
+                Ok(foreign.server.clone())
             }
         }
     }
@@ -56,11 +58,11 @@ impl Bed {
         probe: Document,
     ) -> Result<Server, WorkloadError> {
         let server = match self {
-            Self::Private(bed) => {
-                bed.stop().await?;
-                start(bed).await?
+            Self::Private(private) => {
+                private.stop().await?;
+                start(private).await?
             }
-            Self::Foreign(bed) => bed.server.clone(),
+            Self::Foreign(foreign) => foreign.server.clone(),
         };
         server.command(database, probe).await?;
         self.evict()?;
@@ -70,8 +72,8 @@ impl Bed {
 
     /// Empties the page cache of the private server's files.
     pub fn evict(&self) -> Result<(), WorkloadError> {
-        if let Self::Private(bed) = self {
-            page_cache::evict(bed.data_directory())?;
+        if let Self::Private(private) = self {
+            page_cache::evict(private.data_directory())?;
         }
         Ok(())
     }
@@ -84,7 +86,7 @@ impl Bed {
     /// On which disks a variant is measured: the plain one first.
     pub fn disks(&self) -> Vec<Disk> {
         let slow_disk = match self {
-            Self::Private(bed) => bed.slow_disk.as_ref().map(SlowDisk::disk),
+            Self::Private(private) => private.slow_disk.as_ref().map(SlowDisk::disk),
             Self::Foreign(_) => None,
         };
         std::iter::once(Disk::Plain).chain(slow_disk).collect()
@@ -92,8 +94,8 @@ impl Bed {
 
     /// Throttles the server's reads, or no longer.
     pub fn slow_down(&mut self, slow: bool) -> Result<(), WorkloadError> {
-        if let Self::Private(bed) = self {
-            bed.slow_down(slow)?;
+        if let Self::Private(private) = self {
+            private.slow_down(slow)?;
         }
         Ok(())
     }
@@ -101,8 +103,8 @@ impl Bed {
     /// What the server's process has read and written so far, where it can be seen.
     pub fn io(&self) -> Option<ProcessIo> {
         let pid = match self {
-            Self::Private(bed) => bed.running().map(LocalServer::pid),
-            Self::Foreign(bed) => bed.pid,
+            Self::Private(private) => private.running().map(LocalServer::pid),
+            Self::Foreign(foreign) => foreign.pid,
         };
         ProcFs::host().io(pid?).ok()
     }
@@ -110,7 +112,7 @@ impl Bed {
     /// Bytes that the data files take on disk, journal left out, of a private server.
     pub fn data_file_bytes(&self) -> Option<u64> {
         match self {
-            Self::Private(bed) => directory_bytes(bed.data_directory()),
+            Self::Private(private) => directory_bytes(private.data_directory()),
             Self::Foreign(_) => None,
         }
     }
@@ -118,25 +120,25 @@ impl Bed {
     /// Ends with a variant: its collection is dropped on somebody's server, a private one is stopped.
     pub async fn clear(&mut self, database: &str, collection: &str) -> Result<(), WorkloadError> {
         match self {
-            Self::Private(bed) => {
-                bed.stop().await?;
+            Self::Private(private) => {
+                private.stop().await?;
                 Ok(())
             }
-            Self::Foreign(bed) => drop_collection(&bed.server, database, collection).await,
+            Self::Foreign(foreign) => drop_collection(&foreign.server, database, collection).await,
         }
     }
 
     /// Leaves the private server's data in place and gives their folder.
     pub fn keep(self) -> Option<std::path::PathBuf> {
         match self {
-            Self::Private(bed) => Some(bed.keep()),
+            Self::Private(private) => Some(private.keep()),
             Self::Foreign(_) => None,
         }
     }
 }
 
-async fn start(bed: &mut PrivateServer) -> Result<Server, WorkloadError> {
-    let local = bed.start::<WorkloadError>().await?;
+async fn start(private: &mut PrivateServer) -> Result<Server, WorkloadError> {
+    let local = private.start::<WorkloadError>().await?;
     Ok(Server::connect(&local.uri()).await?)
 }
 

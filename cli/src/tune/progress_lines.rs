@@ -12,7 +12,7 @@ const SPAN_MAX: f64 = 100.0;
 
 /// What lines need to know of the session.
 #[derive(Debug, Clone)]
-pub struct Telling {
+pub struct ProgressLines {
     /// Of the metric.
     pub figure: String,
     pub budget: Option<Duration>,
@@ -20,7 +20,7 @@ pub struct Telling {
     pub baseline: seekscope_run::KnobValues,
 }
 
-impl Telling {
+impl ProgressLines {
     /// Says how a trial went.
     pub fn tell(&self, progress: Progress, trial: &TuneTrial, elapsed: Duration) {
         progress.say(self.line(trial, elapsed));

@@ -1,4 +1,4 @@
-//! Whose I/O is recorded: from what was typed to processes.
+//! The processes whose I/O is recorded: from what was typed to processes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const CGROUP_ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/systemd"];
 const UNIT_DEPTH_MAX: usize = 6;
 
 /// The processes to be followed.
-pub struct Whose {
+pub struct Traced {
     pub followed: Followed,
     /// For people: "process 4711 (mongod)".
     pub name: String,
@@ -47,7 +47,7 @@ impl NamedBy {
     }
 }
 
-impl Whose {
+impl Traced {
     /// Finds the processes; with a target it also learns which file is which collection.
     pub async fn find(args: &WhoArgs, session: &mut Session, progress: Progress) -> Result<Self> {
         if let Some(uri) = &args.target {
@@ -61,9 +61,9 @@ impl Whose {
                 children: true,
             };
             let name = format!("the command {:?} and its children", command.text());
-            return Self::of_processes(followed, &[command.pid()], name).map(|whose| Self {
+            return Self::of_processes(followed, &[command.pid()], name).map(|traced| Self {
                 command: Some(command),
-                ..whose
+                ..traced
             });
         }
         if let Some(unit) = &args.unit {
@@ -153,7 +153,7 @@ fn process_name(pid: u32) -> String {
 }
 
 /// The process behind a connection string.
-async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
+async fn server(uri: &str, session: &mut Session) -> Result<Traced> {
     let server = Server::connect(uri).await?;
     refuse_router(&server).await?;
     let facts = server.facts(&ProcFs::host()).await;
@@ -183,10 +183,10 @@ async fn server(uri: &str, session: &mut Session) -> Result<Whose> {
     session.file_map = Some(names.map);
     names.limitation.into_iter().for_each(|l| session.limit(l));
     let name = format!("the server {} ({})", redact_uri(uri), process_name(pid));
-    let whose = Whose::of_processes(Followed::Process(pid), &[pid], name)?;
-    Ok(Whose {
+    let traced = Traced::of_processes(Followed::Process(pid), &[pid], name)?;
+    Ok(Traced {
         named_by: Some(named_by),
-        ..whose
+        ..traced
     })
 }
 

@@ -4,7 +4,7 @@ use seekscope_server::{Hello, Server, ServerError};
 
 /// What the server is to its set, as far as it says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct MemberRole {
     /// Whether it has said so.
     pub known: bool,
     /// Of its replica set, if it is in one.
@@ -15,7 +15,7 @@ pub struct Standing {
     pub data_members: Vec<String>,
 }
 
-impl Standing {
+impl MemberRole {
     /// As the server says.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn only_a_primary_with_company_is_spared() {
-        let of = |hello: Document| Standing::of(Hello::read(&hello));
+        let of = |hello: Document| MemberRole::of(Hello::read(&hello));
         let alone = of(
             doc! { "setName": "rs0", "isWritablePrimary": true, "hosts": ["a:1"], "arbiters": ["b:1"] },
         );
@@ -75,12 +75,13 @@ mod tests {
         // A standalone calls itself a writable primary, too.
         assert!(!of(doc! { "isWritablePrimary": true }).others_may_depend_on_it());
         assert_eq!(of(doc! { "msg": "isdbgrid" }).in_words(), "a mongos");
-        assert!(Standing::default().others_may_depend_on_it());
+        assert!(MemberRole::default().others_may_depend_on_it());
     }
 
     #[test]
     fn passive_members_and_old_words_count() {
-        let depends = |hello: Document| Standing::of(Hello::read(&hello)).others_may_depend_on_it();
+        let depends =
+            |hello: Document| MemberRole::of(Hello::read(&hello)).others_may_depend_on_it();
         assert!(depends(
             doc! { "ismaster": true, "hosts": ["a:1", "b:1"], "setName": "rs" }
         ));

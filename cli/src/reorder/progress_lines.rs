@@ -9,12 +9,12 @@ use seekscope_run::units::{format_bytes, format_count};
 use crate::progress::{Progress, Step};
 
 /// The step under way is the line that is shown.
-pub struct Telling {
+pub struct ProgressLines {
     progress: Progress,
     step: Mutex<Option<Step>>,
 }
 
-impl Telling {
+impl ProgressLines {
     pub fn new(progress: Progress) -> Self {
         Self {
             progress,
@@ -30,7 +30,7 @@ impl Telling {
     }
 }
 
-impl Told for Telling {
+impl Told for ProgressLines {
     fn step(&self, work: Work) {
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
         // The former line goes before the new one comes.
