@@ -3,7 +3,7 @@
 use bson::{Bson, Document, doc};
 use seekscope_server::{Namespace, Server, ServerError, first_batch};
 
-use crate::place;
+use crate::obstacles;
 use crate::replies::{is_set, says};
 use crate::same::same_value;
 use crate::site::Site;
@@ -35,7 +35,7 @@ impl Definition {
     pub(crate) async fn with_obstacles(site: &Site) -> Result<Self, ReorderError> {
         let mut definition = Self::of(site, site.target_name()).await?;
         if definition.obstacle.is_none() {
-            definition.obstacle = obstacle_of_place(site, site.target_name()).await?;
+            definition.obstacle = obstacle_of_sharding(site, site.target_name()).await?;
             definition.multikey =
                 multikey_indexes(site, site.target_name(), &definition.indexes).await;
         }
@@ -206,7 +206,7 @@ fn obstacle_of_kind(
 }
 
 /// What only the server knows: shards, indexes under construction.
-async fn obstacle_of_place(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
+async fn obstacle_of_sharding(site: &Site, name: &str) -> Result<Option<String>, ReorderError> {
     let stats = site.command(doc! { "collStats": name }).await?;
     let state = doc! { "shardingState": 1 };
     let state = match site.server.command("admin", state).await {
@@ -218,7 +218,7 @@ async fn obstacle_of_place(site: &Site, name: &str) -> Result<Option<String>, Re
         // mongos, and servers that know no shards.
         Err(_) => None,
     };
-    Ok(place::obstacle(&stats, state.as_ref()))
+    Ok(obstacles::obstacle(&stats, state.as_ref()))
 }
 
 /// Names of the indexes that hold elements of arrays, where the server tells it.
@@ -229,7 +229,7 @@ async fn multikey_indexes(site: &Site, name: &str, indexes: &[Document]) -> Vec<
         let explain = doc! { "explain": find, "verbosity": "queryPlanner" };
         // Of a hashed or text index there is no such plan, and nothing is ordered by it.
         let explained = site.command(explain).await;
-        if explained.is_ok_and(|reply| place::is_multikey(&reply, index)) {
+        if explained.is_ok_and(|reply| obstacles::is_multikey(&reply, index)) {
             multikey.push(index.to_owned());
         }
     }

@@ -22,7 +22,7 @@ mod guard;
 mod hold;
 mod indexes;
 mod job;
-mod place;
+mod obstacles;
 pub mod progress;
 mod reader;
 mod recovery;

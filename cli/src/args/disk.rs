@@ -47,7 +47,7 @@ pub enum DiskVerb {
 
 /// Where it is measured; shared by the survey and the single job.
 #[derive(Debug, Args)]
-pub struct PlaceArgs {
+pub struct DiskTargetArgs {
     /// Size of the file [default: 4 GiB, less where space is short]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with = "read_existing")]
     pub size: Option<u64>,
@@ -99,7 +99,7 @@ pub struct SurveyArgs {
     #[arg(long)]
     pub buffered: bool,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub place: DiskTargetArgs,
 }
 
 impl SurveyArgs {
@@ -112,7 +112,7 @@ impl SurveyArgs {
             sustained_for: Duration::ZERO,
             engine: None,
             buffered: false,
-            place: PlaceArgs {
+            place: DiskTargetArgs {
                 size: None,
                 read_existing: None,
                 next_to_database: false,
@@ -204,7 +204,7 @@ pub struct JobArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub max_p99: Option<Duration>,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub place: DiskTargetArgs,
 }
 
 fn positive(text: &str) -> Result<f64, String> {

@@ -39,7 +39,7 @@ pub use bench_values::{ArrivalsName, Slo, StartAt};
 use clap::{Args, Parser, Subcommand};
 pub use collect::CollectArgs;
 pub use disk::{
-    AdviceName, DiskArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PlaceArgs, PredictArgs,
+    AdviceName, DiskArgs, DiskTargetArgs, DiskVerb, JobArgs, JobEngine, MongoperfArgs, PredictArgs,
     ProfileName, Rw, SurveyArgs, SurveyEngine,
 };
 pub use doctor::{BuildArgs, DemoArgs, DoctorArgs, EmulatedDisk, ExamineArgs, JudgeArgs};

@@ -11,8 +11,8 @@ use seekscope_run::{
 };
 
 use super::measurement::{self, Ended};
-use super::place::Place;
 use super::records::Records;
+use super::target::DiskTarget;
 use crate::args::{AdviceName, JobArgs, JobEngine, Rw};
 use crate::environment::Environment;
 use crate::exit::ThresholdMissed;
@@ -21,26 +21,26 @@ use crate::session::Session;
 
 /// Runs the command.
 pub async fn run(args: &JobArgs, environment: &Environment, arguments: Vec<String>) -> Result<()> {
-    let mut place = Place::check(&args.directory, &args.place, 0)?;
+    let mut target = DiskTarget::check(&args.directory, &args.place, 0)?;
     let mut job = job(args);
-    let limits = place.limits();
+    let limits = target.limits();
     if let Some(limits) = &limits {
         job.hold_to(limits, 1);
     }
-    place.check_job(&job)?;
+    target.check_job(&job)?;
     let progress = Progress::new(args.place.output.quiet);
     let more = if job.facts.access.writes() {
         " and overwrites parts of it"
     } else {
         ""
     };
-    progress.say(place.announcement(more));
+    progress.say(target.announcement(more));
     let pressure_max = limits.map(|limits| limits.pressure_max);
-    let measure = move |session: &mut Session, place: Place, cancel: &AtomicBool| {
-        measure(session, place, job, pressure_max, progress, cancel)
+    let measure = move |session: &mut Session, target: DiskTarget, cancel: &AtomicBool| {
+        measure(session, target, job, pressure_max, progress, cancel)
     };
     let session =
-        measurement::run(&args.place, place, arguments, "job", environment, measure).await?;
+        measurement::run(&args.place, target, arguments, "job", environment, measure).await?;
     check_thresholds(args, session.document.disk.as_ref())
 }
 
@@ -84,13 +84,13 @@ fn job(args: &JobArgs) -> Job {
 
 fn measure(
     session: &mut Session,
-    place: Place,
+    target: DiskTarget,
     job: Job,
     pressure_max: Option<f64>,
     progress: Progress,
     cancel: &AtomicBool,
 ) -> Result<Ended> {
-    let file = place.file(session, None, job.facts.direct, progress, cancel)?;
+    let file = target.file(session, None, job.facts.direct, progress, cancel)?;
     check_alignment(&job, session)?;
     if job.facts.engine == EngineKind::Mmap {
         seekscope_disk::end_process_on_bus_error();

@@ -8,9 +8,9 @@ use anyhow::Result;
 use seekscope_disk::DiskError;
 use seekscope_run::{DiskMeasurement, EngineKind, ProcessDeviceIo, RunDirectory};
 
-use super::place::{Emulation, Place};
 use super::results::Results;
-use crate::args::{OutputArgs, PlaceArgs};
+use super::target::{DiskTarget, Emulation};
+use crate::args::{DiskTargetArgs, OutputArgs};
 use crate::ending;
 use crate::environment::Environment;
 use crate::exit::{BrokenOff, Interrupted};
@@ -31,22 +31,22 @@ pub enum Ended {
 /// Runs `measure` on a thread of its own until it ends or a signal stops it, writes everything to
 /// the run directory, and shows it. The session is given back.
 pub async fn run(
-    args: &PlaceArgs,
-    place: Place,
+    args: &DiskTargetArgs,
+    target: DiskTarget,
     arguments: Vec<String>,
     profile: &str,
     environment: &Environment,
-    measure: impl FnOnce(&mut Session, Place, &AtomicBool) -> Result<Ended> + Send + 'static,
+    measure: impl FnOnce(&mut Session, DiskTarget, &AtomicBool) -> Result<Ended> + Send + 'static,
 ) -> Result<Session> {
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
     let mut session = Session::begin("disk", arguments, args.out.as_deref())?;
-    place.describe(&mut session);
+    target.describe(&mut session);
     if let Some(measurement) = &mut session.document.disk {
         measurement.profile = profile.into();
     }
     session.document.seed = Some(args.seed);
-    let emulation = Emulation::begin(args, &place, &mut session, environment);
+    let emulation = Emulation::begin(args, &target, &mut session, environment);
     if let Ok(Some(emulation)) = &emulation {
         progress.say(format!(
             "Reads are throttled: {}.",
@@ -61,7 +61,7 @@ pub async fn run(
         Ok(_) => {
             let run = session.directory.path().to_path_buf();
             let work = move |cancel: &AtomicBool| {
-                let measured = measure(&mut session, place, cancel);
+                let measured = measure(&mut session, target, cancel);
                 (session, measured)
             };
             let (ended, by_signal) = interruption.cancelling(work).await;
@@ -96,7 +96,7 @@ pub async fn run(
 
 fn finish(
     mut session: Session,
-    args: &PlaceArgs,
+    args: &DiskTargetArgs,
     progress: Progress,
     measured: Result<Ended>,
     signal: Option<&'static str>,

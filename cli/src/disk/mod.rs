@@ -2,17 +2,17 @@
 
 mod job;
 mod measurement;
-mod place;
 pub mod predict;
 mod records;
 mod results;
 pub mod summary;
 mod survey;
+mod target;
 
 pub use measurement::{held_back, show};
-pub use place::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
 pub use results::load_model;
 pub use survey::run as survey;
+pub use target::{FILL_BYTES_PER_S_BESIDE_DATABASE, LIMITS_BESIDE_DATABASE};
 
 use anyhow::Result;
 

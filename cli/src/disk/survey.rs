@@ -10,8 +10,8 @@ use seekscope_run::units::format_bytes;
 use seekscope_run::{EngineKind, Limitation};
 
 use super::measurement::{self, Ended};
-use super::place::Place;
 use super::records::Records;
+use super::target::DiskTarget;
 use crate::args::{ProfileName, SurveyArgs, SurveyEngine};
 use crate::environment::Environment;
 use crate::exit::Usage;
@@ -32,8 +32,8 @@ pub async fn run(
     environment: &Environment,
     arguments: Vec<String>,
 ) -> Result<Session> {
-    let place = Place::check(&args.directory, &args.place, EXTRA_BYTES)?;
-    check(args, &place)?;
+    let target = DiskTarget::check(&args.directory, &args.place, EXTRA_BYTES)?;
+    check(args, &target)?;
     let progress = Progress::new(args.place.output.quiet);
     let budget = args
         .budget
@@ -48,30 +48,38 @@ pub async fn run(
         budget,
         engine,
         buffered: args.buffered,
-        limits: place.limits(),
+        limits: target.limits(),
         sustained: args.sustained_for,
         seed: args.place.seed,
     };
-    progress.say(place.announcement(
+    progress.say(target.announcement(
         ", two more for journal writes (128 MiB, and 512 MiB at most at a time), and for some 16 s \
          of a quick survey overwrites parts of them as fast as the disk takes it",
     ));
     let profile = options.profile.name();
-    let measure = move |session: &mut Session, place: Place, cancel: &AtomicBool| {
+    let measure = move |session: &mut Session, target: DiskTarget, cancel: &AtomicBool| {
         if let Some(limitation) = limitation {
             session.limit(limitation);
         }
-        survey(session, place, &options, progress, cancel)
+        survey(session, target, &options, progress, cancel)
     };
-    measurement::run(&args.place, place, arguments, profile, environment, measure).await
+    measurement::run(
+        &args.place,
+        target,
+        arguments,
+        profile,
+        environment,
+        measure,
+    )
+    .await
 }
 
 /// Refuses what a survey can say nothing of, before anything is made.
-fn check(args: &SurveyArgs, place: &Place) -> Result<()> {
-    if place.file_bytes() < FILE_BYTES_MIN {
+fn check(args: &SurveyArgs, target: &DiskTarget) -> Result<()> {
+    if target.file_bytes() < FILE_BYTES_MIN {
         let why = format!(
             "a file of {} is too small for a survey, which needs {}; `seekscope disk run` measures single jobs",
-            format_bytes(place.file_bytes()),
+            format_bytes(target.file_bytes()),
             format_bytes(FILE_BYTES_MIN)
         );
         return Err(Usage(why).into());
@@ -105,7 +113,7 @@ fn engine(asked: Option<SurveyEngine>) -> (EngineKind, Option<Limitation>) {
 
 fn survey(
     session: &mut Session,
-    place: Place,
+    target: DiskTarget,
     options: &SurveyOptions,
     progress: Progress,
     cancel: &AtomicBool,
@@ -115,7 +123,7 @@ fn survey(
     let until = options
         .budget
         .map(|budget| started + budget.mul_f64(FILL_SHARE));
-    let file = place.file(session, until, !options.buffered, progress, cancel)?;
+    let file = target.file(session, until, !options.buffered, progress, cancel)?;
     let mut survey = Survey::new(options, &file);
     let mut records = Records::new(&session.directory, &mut session.document, progress)?;
     let ended = survey.run(started, &mut records, cancel);

@@ -7,8 +7,8 @@ use anyhow::Result;
 use seekscope_layout::walk_lone;
 use seekscope_wiredtiger::Leaf;
 
+use super::data_location::{DataLocation, OpenData};
 use super::measurement::walk_options;
-use super::place::{Place, Whereabouts};
 use crate::args::LayoutArgs;
 use crate::exit::Usage;
 use crate::output;
@@ -18,11 +18,11 @@ const LINES: usize = 10_000;
 
 /// Prints `[offset, length]` of each leaf in key order, as the tree lists them: leaves that a
 /// truncation deleted are among them.
-pub fn print(args: &LayoutArgs, whereabouts: &Whereabouts, stop: &AtomicBool) -> Result<()> {
+pub fn print(args: &LayoutArgs, location: &DataLocation, stop: &AtomicBool) -> Result<()> {
     let options = walk_options(args, stop, false);
-    let tree = match Place::open(args, whereabouts, stop)? {
-        Place::Lone(path) => walk_lone(&path, &options)?.tree,
-        Place::Directory {
+    let tree = match OpenData::open(args, location, stop)? {
+        OpenData::Lone(path) => walk_lone(&path, &options)?.tree,
+        OpenData::Directory {
             directory, wanted, ..
         } => {
             let [file] = wanted.as_slice() else {

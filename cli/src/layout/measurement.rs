@@ -18,8 +18,8 @@ use seekscope_run::{
 use seekscope_server::FileMap;
 use seekscope_wiredtiger::Leaf;
 
+use super::data_location::OpenData;
 use super::is_interruption;
-use super::place::Place;
 use super::record::Recorder;
 use super::scan_disk::ScanDisk;
 use super::since::Since;
@@ -52,14 +52,14 @@ pub struct Measurement<'a> {
     pub progress: Progress,
     pub stop: &'a AtomicBool,
     pub recorder: Recorder,
-    place: Place,
+    data: OpenData,
 }
 
 impl<'a> Measurement<'a> {
     /// Nothing is read yet.
     pub fn new(
         args: &'a LayoutArgs,
-        place: Place,
+        data: OpenData,
         disk: ScanDisk,
         since: Option<Since>,
         memory_bytes: u64,
@@ -76,16 +76,16 @@ impl<'a> Measurement<'a> {
             args,
             progress,
             stop,
-            place,
+            data,
         }
     }
 
     /// Leaves the records in the session, as far as it gets. The first file that could not be read
     /// is the error; the others are measured all the same.
     pub fn run(self, session: &mut Session) -> Result<()> {
-        match &self.place {
-            Place::Lone(path) => self.lone(path, session),
-            Place::Directory {
+        match &self.data {
+            OpenData::Lone(path) => self.lone(path, session),
+            OpenData::Directory {
                 directory,
                 wanted,
                 named,
@@ -107,7 +107,7 @@ impl<'a> Measurement<'a> {
                 let goes_on = !outcome.as_ref().is_err_and(is_interruption);
                 if self.args.decay.watch && goes_on {
                     let files = tables.iter().map(|t| t.file.clone()).collect();
-                    watch::follow(&self, session, self.place.path(), files, leaves)?;
+                    watch::follow(&self, session, self.data.path(), files, leaves)?;
                 }
                 outcome
             }
@@ -227,9 +227,9 @@ impl<'a> Measurement<'a> {
     }
 
     fn is_named(&self) -> bool {
-        match &self.place {
-            Place::Directory { wanted, .. } => !wanted.is_empty(),
-            Place::Lone(_) => true,
+        match &self.data {
+            OpenData::Directory { wanted, .. } => !wanted.is_empty(),
+            OpenData::Lone(_) => true,
         }
     }
 }

@@ -1,12 +1,12 @@
 //! `seekscope layout`: how the leaf pages of collections and indexes lie, and what that costs a scan.
 //!
-//! `place` finds the files, `measurement` walks them and fills in the records, `watch` follows
+//! `data_location` finds the files, `measurement` walks them and fills in the records, `watch` follows
 //! checkpoints; `results` says what the records mean.
 
 mod collection;
+mod data_location;
 mod leaf_list;
 mod measurement;
-mod place;
 mod record;
 mod results;
 mod scan_disk;
@@ -15,8 +15,8 @@ mod summary;
 mod watch;
 
 pub use collection::CollectionLayout;
+pub use data_location::{DataLocation, find_file, seen_from_here};
 pub use measurement::{file_record, named_file, write_leaves};
-pub use place::{Whereabouts, find_file, seen_from_here};
 pub use record::Recorder;
 pub use scan_disk::ScanDisk;
 pub use since::{layout_of, leaves_by_file};
@@ -36,8 +36,8 @@ use crate::interruption::Interruption;
 use crate::progress::Progress;
 use crate::session::Session;
 use crate::{disk, ending};
+use data_location::OpenData;
 use measurement::Measurement;
-use place::Place;
 use results::Results;
 use since::Since;
 
@@ -54,15 +54,15 @@ pub async fn run(
     }
     let interruption = Interruption::listen();
     let progress = Progress::new(args.output.quiet);
-    let whereabouts = Whereabouts::find(&args.place, args.pid, progress).await?;
+    let location = DataLocation::find(&args.place, args.pid, progress).await?;
     if args.leaves {
         let (printed, signal) = interruption
-            .cancelling(move |stop| leaf_list::print(&args, &whereabouts, stop))
+            .cancelling(move |stop| leaf_list::print(&args, &location, stop))
             .await;
         return interrupted_by(printed.context(BROKE_OFF)?, signal);
     }
     let (worked, signal) = interruption
-        .cancelling(move |stop| measure(&args, whereabouts, arguments, progress, stop))
+        .cancelling(move |stop| measure(&args, location, arguments, progress, stop))
         .await;
     interrupted_by(worked.context(BROKE_OFF)?, signal)
 }
@@ -84,23 +84,23 @@ fn is_interruption(error: &anyhow::Error) -> bool {
 /// Everything after it is known where to look: nothing is made before the data could be opened.
 fn measure(
     args: &LayoutArgs,
-    whereabouts: Whereabouts,
+    location: DataLocation,
     arguments: Vec<String>,
     progress: Progress,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let place = Place::open(args, &whereabouts, stop)?;
-    let disk = ScanDisk::choose(&args.disk, place.path())?;
+    let data = OpenData::open(args, &location, stop)?;
+    let disk = ScanDisk::choose(&args.disk, data.path())?;
     let since = args.decay.since.as_deref().map(Since::load).transpose()?;
     let mut session = Session::begin("layout", arguments, args.out.as_deref())?;
     let host = HostFacts::read(Path::new("/"));
     let memory_bytes = host.memory_bytes;
     session.document.host = Some(host);
     session.document.device = disk.device.clone();
-    session.document.target = whereabouts.target;
-    session.document.limitations = whereabouts.limitations;
+    session.document.target = location.target;
+    session.document.limitations = location.limitations;
     session.save()?;
-    let measurement = Measurement::new(args, place, disk, since, memory_bytes, progress, stop);
+    let measurement = Measurement::new(args, data, disk, since, memory_bytes, progress, stop);
     let measured = measurement.run(&mut session);
     let measured = measured.map_err(|error| match has_figures(&session) {
         _ if is_interruption(&error) => Interrupted("a signal").into(),

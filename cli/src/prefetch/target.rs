@@ -9,7 +9,7 @@ use seekscope_run::{DeviceFacts, Limitation, TargetFacts};
 use seekscope_server::{FileMap, Namespace, ProcFs};
 
 use crate::args::PrefetchArgs;
-use crate::layout::{Whereabouts, find_file};
+use crate::layout::{DataLocation, find_file};
 use crate::progress::Progress;
 
 /// A file that every server has open.
@@ -31,22 +31,22 @@ impl Target {
     pub async fn find(args: &PrefetchArgs, progress: Progress) -> Result<Self> {
         let is_server = args.place.contains("://");
         let pid = args.pid.filter(|_| is_server);
-        let whereabouts = Whereabouts::find(&args.place, pid, progress).await?;
-        let directory = DataDirectory::open(&whereabouts.path, &AtomicBool::new(false))?;
-        let file = find_file(&directory, &args.name, &whereabouts.names)?;
-        let known = whereabouts.target.as_ref().and_then(|target| target.pid);
-        let open = whereabouts.path.join(OPEN_WHILE_RUNNING);
+        let location = DataLocation::find(&args.place, pid, progress).await?;
+        let directory = DataDirectory::open(&location.path, &AtomicBool::new(false))?;
+        let file = find_file(&directory, &args.name, &location.names)?;
+        let known = location.target.as_ref().and_then(|target| target.pid);
+        let open = location.path.join(OPEN_WHILE_RUNNING);
         let holder = || ProcFs::host().holders(&open).first().copied();
-        let mut limitations = whereabouts.limitations;
-        if let Some(shared) = shared_by(&whereabouts.names, &args.name, &file) {
+        let mut limitations = location.limitations;
+        if let Some(shared) = shared_by(&location.names, &args.name, &file) {
             limitations.push(shared);
         }
         Ok(Self {
             pid: known.or(args.pid).or_else(holder),
-            device: DeviceFacts::of_path(Path::new("/"), &whereabouts.path).ok(),
-            directory: whereabouts.path,
+            device: DeviceFacts::of_path(Path::new("/"), &location.path).ok(),
+            directory: location.path,
             file,
-            facts: whereabouts.target,
+            facts: location.target,
             limitations,
         })
     }

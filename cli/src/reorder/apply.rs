@@ -11,7 +11,7 @@ use seekscope_run::units::format_count;
 use seekscope_run::{Limitation, ReorderPlan, ReorderVerdict, Reordered};
 use seekscope_server::{Namespace, Server};
 
-use super::place::Place;
+use super::collection_files::CollectionFiles;
 use super::progress_lines::ProgressLines;
 use super::{Reorder, measurement, writers};
 use crate::exit::{Elsewhere, Interrupted};
@@ -28,14 +28,14 @@ impl Reorder {
     pub async fn apply(
         &self,
         session: &mut Session,
-        place: &mut Place,
+        files: &mut CollectionFiles,
         namespace: &Namespace,
     ) -> Result<()> {
         let spool = spool(session)?;
         let record = measurement(&mut session.document);
         let plan = record.plan.clone().unwrap_or_default();
         self.insist(namespace, &plan)?;
-        let mut request = self.request(namespace, &plan, place, spool.path().into())?;
+        let mut request = self.request(namespace, &plan, files, spool.path().into())?;
         for sentence in sentences::contract(record) {
             self.progress.say(sentence);
         }
@@ -44,7 +44,7 @@ impl Reorder {
         let work = apply(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
         drop(progress_lines);
-        self.note_done(session, place, namespace, done?, started)
+        self.note_done(session, files, namespace, done?, started)
             .await
     }
 
@@ -64,7 +64,7 @@ impl Reorder {
         &self,
         namespace: &Namespace,
         plan: &ReorderPlan,
-        place: &Place,
+        files: &CollectionFiles,
         spool: PathBuf,
     ) -> Result<Request> {
         let guard = GuardLimits {
@@ -78,7 +78,7 @@ impl Reorder {
             writers: writers::control(&plan.blocking, &self.args.writers)?,
             guard: (!self.args.no_guard).then_some(guard),
             force: self.args.force,
-            judge: self.judge(place, namespace),
+            judge: self.judge(files, namespace),
             spool,
         })
     }
@@ -113,7 +113,7 @@ impl Reorder {
     pub async fn note_done(
         &self,
         session: &mut Session,
-        place: &mut Place,
+        files: &mut CollectionFiles,
         namespace: &Namespace,
         done: Reordered,
         started: Instant,
@@ -129,7 +129,7 @@ impl Reorder {
         session.save()?;
         let forced = {
             let _step = self.progress.step("having the server take a checkpoint");
-            let checkpoint = checkpoint(&self.server, place.path.as_deref());
+            let checkpoint = checkpoint(&self.server, files.path.as_deref());
             self.interruption.or(checkpoint).await
         };
         match forced {
@@ -141,8 +141,8 @@ impl Reorder {
                 remedy: "look again in a minute with seekscope layout".into(),
             }),
         }
-        place.ask_again(&self.server, namespace).await;
-        let layout = place
+        files.ask_again(&self.server, namespace).await;
+        let layout = files
             .layout(
                 namespace,
                 &self.args.disk,

@@ -10,7 +10,7 @@ use seekscope_server::{Namespace, Server};
 
 use super::Reorder;
 use super::apply::checkpoint;
-use super::place::Place;
+use super::collection_files::CollectionFiles;
 use crate::args::ScanDiskArgs;
 use crate::interruption::Interruption;
 
@@ -18,7 +18,7 @@ use crate::interruption::Interruption;
 pub struct OrderJudge {
     server: Server,
     namespace: Namespace,
-    place: Place,
+    files: CollectionFiles,
     disk: ScanDiskArgs,
     interruption: Interruption,
 }
@@ -26,12 +26,12 @@ pub struct OrderJudge {
 impl Reorder {
     /// `None` where the files do not tell how the copy lies. Whether it is judged at all is the library's to
     /// say, which knows what was recorded of it.
-    pub fn judge(&self, place: &Place, namespace: &Namespace) -> Option<Box<dyn Judge>> {
-        place.path.as_ref()?;
+    pub fn judge(&self, files: &CollectionFiles, namespace: &Namespace) -> Option<Box<dyn Judge>> {
+        files.path.as_ref()?;
         Some(Box::new(OrderJudge {
             server: self.server.clone(),
             namespace: namespace.clone(),
-            place: place.clone(),
+            files: files.clone(),
             disk: self.args.disk.clone(),
             interruption: self.interruption.clone(),
         }))
@@ -41,11 +41,11 @@ impl Reorder {
 impl OrderJudge {
     /// Share of the steps of a scan that are sequential; `None` where the files do not tell.
     async fn sequential_share(&mut self, namespace: &Namespace) -> Option<f64> {
-        self.place.ask_again(&self.server, namespace).await;
+        self.files.ask_again(&self.server, namespace).await;
         // What it lacks is noted with the other layouts of the run.
         let mut unused = RunDocument::begin("reorder", Vec::new());
         let layout = self
-            .place
+            .files
             .layout(namespace, &self.disk, &mut unused, &self.interruption);
         let layout = layout.await.ok()??;
         Some(layout.documents()?.order.as_ref()?.sequential_share)
@@ -60,7 +60,7 @@ impl Judge for OrderJudge {
         changes: u64,
     ) -> BoxFuture<'a, Result<(), String>> {
         async move {
-            if checkpoint(&self.server, self.place.path.as_deref())
+            if checkpoint(&self.server, self.files.path.as_deref())
                 .await
                 .is_err()
             {

@@ -1,15 +1,15 @@
 //! `seekscope reorder`: a collection rewritten in scan order, or in that of an index; the plan of it,
 //! the doing, and what is left after an interruption.
 //!
-//! `plan` predicts from the layout (`place`), the server's statistics and its writes, how long it takes in
+//! `plan` predicts from the layout (`collection_files`), the server's statistics and its writes, how long it takes in
 //! `duration`; `apply` has the library do it and looks again, `judge` before it swaps; `recovery` resumes and
 //! rolls back; `results` shows what the records say.
 
 mod apply;
 mod clustering;
+mod collection_files;
 mod duration;
 mod judge;
-mod place;
 mod plan;
 mod progress_lines;
 mod recovery;
@@ -34,7 +34,7 @@ use crate::progress::Progress;
 use crate::session::Session;
 use crate::stored_arguments::hide_values;
 use crate::{disk, ending};
-use place::Place;
+use collection_files::CollectionFiles;
 use plan::Subject;
 
 /// Options whose values are commands of the user.
@@ -126,8 +126,8 @@ impl Reorder {
     }
 
     async fn plan_and_apply(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
-        let mut place = self.find_place(session, namespace).await?;
-        let layout = place
+        let mut files = self.find_files(session, namespace).await?;
+        let layout = files
             .layout(
                 namespace,
                 &self.args.disk,
@@ -142,20 +142,25 @@ impl Reorder {
             args: &self.args,
             progress: self.progress,
         };
-        let plan = subject.plan(&place, layout.as_ref(), &mut session.document);
+        let plan = subject.plan(&files, layout.as_ref(), &mut session.document);
         let plan = self.interruption.or(plan).await?;
         let record = measurement(&mut session.document);
         record.before = layout.map(|layout| layout.layout);
         record.plan = Some(plan);
         session.save()?;
         if self.args.apply {
-            self.apply(session, &mut place, namespace).await?;
+            self.apply(session, &mut files, namespace).await?;
         }
         Ok(())
     }
 
-    async fn find_place(&self, session: &mut Session, namespace: &Namespace) -> Result<Place> {
-        let found = Place::find(&self.server, namespace, &self.args, &mut session.document);
+    async fn find_files(
+        &self,
+        session: &mut Session,
+        namespace: &Namespace,
+    ) -> Result<CollectionFiles> {
+        let found =
+            CollectionFiles::find(&self.server, namespace, &self.args, &mut session.document);
         self.interruption.or(async { Ok(found.await) }).await
     }
 

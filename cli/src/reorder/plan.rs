@@ -15,7 +15,7 @@ use seekscope_run::{
 };
 use seekscope_server::{Namespace, Server, first_batch, storage_facts};
 
-use super::place::Place;
+use super::collection_files::CollectionFiles;
 use super::{clustering, duration, write_rate, writers};
 use crate::args::ReorderArgs;
 use crate::exit::message_of;
@@ -47,7 +47,7 @@ impl Subject<'_> {
     /// Makes it, from what the server tells and how the files lie.
     pub async fn plan(
         &self,
-        place: &Place,
+        files: &CollectionFiles,
         layout: Option<&CollectionLayout>,
         document: &mut RunDocument,
     ) -> Result<ReorderPlan> {
@@ -60,7 +60,7 @@ impl Subject<'_> {
             let _step = self.progress.step("watching the writes");
             write_rate::watch(self.server, self.namespace, self.args.watch).await
         };
-        let path = place.path.as_deref();
+        let path = files.path.as_deref();
         let mut plan = ReorderPlan {
             documents: facts.documents,
             data_bytes: facts.data_bytes,

@@ -58,19 +58,19 @@ impl Reorder {
     }
 
     async fn resume(&self, session: &mut Session, namespace: &Namespace) -> Result<()> {
-        let mut place = self.find_place(session, namespace).await?;
+        let mut files = self.find_files(session, namespace).await?;
         let plan = ReorderPlan {
             blocking: writers::blocking(&self.server, &self.args.writers).await,
             ..ReorderPlan::default()
         };
         let spool = spool(session)?;
-        let mut request = self.request(namespace, &plan, &place, spool.path().into())?;
+        let mut request = self.request(namespace, &plan, &files, spool.path().into())?;
         let started = Instant::now();
         let progress_lines = ProgressLines::new(self.progress);
         let work = resume(&self.server, &mut request, &progress_lines, self.stop());
         let done = self.until_stopped(work).await;
         drop(progress_lines);
-        self.note_done(session, &mut place, namespace, done?, started)
+        self.note_done(session, &mut files, namespace, done?, started)
             .await?;
         let record = measurement(&mut session.document);
         record

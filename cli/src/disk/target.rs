@@ -14,7 +14,7 @@ use seekscope_run::{
 };
 use seekscope_server::{CgroupTree, SlowDisk, SlowDiskSpec, Workspace};
 
-use crate::args::{EmulatedDisk, PlaceArgs};
+use crate::args::{DiskTargetArgs, EmulatedDisk};
 use crate::environment::Environment;
 use crate::progress::Progress;
 use crate::session::Session;
@@ -33,7 +33,7 @@ const FILE_BYTES_MIN: u64 = 64 << 20;
 
 /// What was asked for, and found out before anything was written.
 #[derive(Debug)]
-pub struct Place {
+pub struct DiskTarget {
     directory: PathBuf,
     existing: Option<TestFile>,
     file_bytes: u64,
@@ -44,10 +44,10 @@ pub struct Place {
     without_contents: bool,
 }
 
-impl Place {
+impl DiskTarget {
     /// Refuses what cannot or should not be measured. Nothing has been made yet.
     /// `extra_bytes` are needed beside the file.
-    pub fn check(directory: &Path, args: &PlaceArgs, extra_bytes: u64) -> Result<Self> {
+    pub fn check(directory: &Path, args: &DiskTargetArgs, extra_bytes: u64) -> Result<Self> {
         let existing = match &args.read_existing {
             Some(path) => Some(TestFile::open_existing(path)?),
             None => None,
@@ -102,7 +102,7 @@ impl Place {
         Ok(job.check(self.file_bytes)?)
     }
 
-    /// Notes in the run what is known of the place.
+    /// Notes in the run what is known of it.
     pub fn describe(&self, session: &mut Session) {
         let host = HostFacts::read(Path::new("/"));
         let root = Path::new("/");
@@ -212,7 +212,7 @@ fn note_short_fill(progress: Progress, file: &TestFile, wanted_bytes: u64, took:
     }
 }
 
-fn file_bytes(directory: &Path, args: &PlaceArgs, extra_bytes: u64) -> Result<u64> {
+fn file_bytes(directory: &Path, args: &DiskTargetArgs, extra_bytes: u64) -> Result<u64> {
     if let Some(bytes) = args.size {
         let least = 1 << 20;
         if bytes < least {
@@ -245,8 +245,8 @@ pub struct Emulation {
 impl Emulation {
     /// Slows this process down if asked to.
     pub fn begin(
-        args: &PlaceArgs,
-        place: &Place,
+        args: &DiskTargetArgs,
+        target: &DiskTarget,
         session: &mut Session,
         environment: &Environment,
     ) -> Result<Option<Self>> {
@@ -258,7 +258,7 @@ impl Emulation {
         let mut slow_disk = SlowDisk::create(
             &tree,
             &SlowDiskSpec::hdd(),
-            &place.device,
+            &target.device,
             workspace.unique_name(),
         )?;
         workspace.record_cgroup(Some(slow_disk.group()))?;

@@ -17,7 +17,7 @@ use crate::progress::Progress;
 
 /// A path, and what a server said of it if one was asked.
 #[derive(Default)]
-pub struct Whereabouts {
+pub struct DataLocation {
     pub path: PathBuf,
     pub target: Option<TargetFacts>,
     /// Which file holds which collections, where the directory itself does not tell.
@@ -25,7 +25,7 @@ pub struct Whereabouts {
     pub limitations: Vec<Limitation>,
 }
 
-impl Whereabouts {
+impl DataLocation {
     /// Asks the server for its data directory where a connection string or a process was named.
     pub async fn find(place: &str, pid: Option<u32>, progress: Progress) -> Result<Self> {
         if !place.starts_with("mongodb://") && !place.starts_with("mongodb+srv://") {
@@ -116,7 +116,7 @@ pub fn seen_from_here(pid: u32, dbpath: &Path) -> Result<PathBuf> {
 }
 
 /// What was opened.
-pub enum Place {
+pub enum OpenData {
     Directory {
         directory: Box<DataDirectory>,
         /// Names of files, in the order in which they were asked for; empty: all.
@@ -128,10 +128,10 @@ pub enum Place {
     Lone(PathBuf),
 }
 
-impl Place {
+impl OpenData {
     /// Opens a directory, or the directory of a file.
-    pub fn open(args: &LayoutArgs, whereabouts: &Whereabouts, stop: &AtomicBool) -> Result<Self> {
-        let path = &whereabouts.path;
+    pub fn open(args: &LayoutArgs, location: &DataLocation, stop: &AtomicBool) -> Result<Self> {
+        let path = &location.path;
         if args.lone {
             return Ok(Self::Lone(path.clone()));
         }
@@ -145,7 +145,7 @@ impl Place {
         } else {
             DataDirectory::open(path, stop)?
         };
-        let find = |name: &String| find_file(&directory, name, &whereabouts.names);
+        let find = |name: &String| find_file(&directory, name, &location.names);
         let mut wanted: Vec<String> = named.iter().map(find).collect::<Result<_, _>>()?;
         let mut seen = std::collections::HashSet::new();
         wanted.retain(|file| seen.insert(file.clone()));
@@ -153,7 +153,7 @@ impl Place {
             directory: Box::new(directory),
             wanted,
             named,
-            names: whereabouts.names.clone(),
+            names: location.names.clone(),
         })
     }
 

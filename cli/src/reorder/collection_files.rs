@@ -11,17 +11,17 @@ use crate::args::{ReorderArgs, ScanDiskArgs};
 use crate::exit::message_of;
 use crate::file_names::FileNames;
 use crate::interruption::Interruption;
-use crate::layout::{CollectionLayout, ScanDisk, Whereabouts};
+use crate::layout::{CollectionLayout, DataLocation, ScanDisk};
 use crate::session::limit;
 
 /// The data directory as seen from here; without a path where it cannot be read.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct CollectionFiles {
     pub path: Option<PathBuf>,
     names: FileMap,
 }
 
-impl Place {
+impl CollectionFiles {
     /// Asks the server; `--dbpath` overrules it. What is missing is noted in the document, and no error:
     /// collections can be reordered from afar.
     pub async fn find(
@@ -30,8 +30,8 @@ impl Place {
         args: &ReorderArgs,
         document: &mut RunDocument,
     ) -> Self {
-        let found = match Whereabouts::of_server(server, args.pid).await {
-            Ok(whereabouts) => whereabouts,
+        let found = match DataLocation::of_server(server, args.pid).await {
+            Ok(location) => location,
             Err(error) => {
                 if args.dbpath.is_none() {
                     limit(document, no_layout(message_of(&error)));
@@ -39,10 +39,10 @@ impl Place {
                 let data = args.dbpath.as_deref();
                 let named = std::slice::from_ref(namespace);
                 let names = FileNames::find(Some(server), data, named).await;
-                Whereabouts {
+                DataLocation {
                     target: Some(server.facts(&ProcFs::host()).await.target),
                     names: names.map,
-                    ..Whereabouts::default()
+                    ..DataLocation::default()
                 }
             }
         };
