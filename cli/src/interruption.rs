@@ -125,3 +125,36 @@ impl Caught {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Signal as Sent, getpid, kill_process};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_signal_is_known_to_whoever_waits_or_works() {
+        let interruption = Interruption::listen();
+        let worker = interruption.clone();
+        assert_eq!(interruption.signal(), None);
+        assert!(interruption.check().is_ok());
+        assert_eq!(interruption.or(async { Ok(7) }).await.unwrap(), 7);
+        let (done, signal) = interruption.cancelling(|_| 8).await;
+        assert_eq!((done.unwrap(), signal), (8, None));
+        let working = tokio::spawn(async move {
+            let until_asked = |stop: &AtomicBool| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            };
+            worker.cancelling(until_asked).await.1
+        });
+        kill_process(getpid(), Sent::HUP).unwrap();
+        assert_eq!(interruption.first().await, "SIGHUP");
+        assert_eq!(working.await.unwrap(), Some("SIGHUP"));
+        let error = interruption.check().unwrap_err();
+        assert_eq!(error.to_string(), "interrupted by SIGHUP");
+        let never = std::future::pending::<Result<()>>();
+        assert!(interruption.or(never).await.is_err());
+    }
+}

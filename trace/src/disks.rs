@@ -53,6 +53,10 @@ pub(crate) fn function_addresses<const N: usize>(names: [&str; N]) -> [u64; N] {
         };
         if let Some(at) = names.iter().position(|name| *name == symbol) {
             addresses[at] = u64::from_str_radix(address, 16).unwrap_or(0);
+            // The kernel makes each line as it is read, some tens of milliseconds for all of them.
+            if !addresses.contains(&0) {
+                break;
+            }
         }
     }
     addresses

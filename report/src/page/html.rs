@@ -253,3 +253,67 @@ impl Renderer {
 fn findings_from(findings: &[Finding], first: usize) -> Markup {
     html! { @if !findings.is_empty() { (ranked(findings, first)) } }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::charts::{Line, LineChart, Scale};
+    use crate::page::OutcomeLine;
+    use crate::table::Table;
+
+    fn page(blocks: Vec<Block>) -> String {
+        let document = RunDocument::begin("layout", vec!["seekscope".into(), "layout".into()]);
+        let page = Page {
+            subject: "how it lies",
+            outcome: OutcomeLine::of(&document),
+            headline: "<b>\u{202e}".into(),
+            next: None,
+            about: Vec::new(),
+            key_figures: Vec::new(),
+            blocks,
+            measured_on: Vec::new(),
+            data: None,
+        };
+        report(&document, page)
+    }
+
+    fn chart(id: &str) -> Block {
+        let line = Line::numbered(0, "line", vec![Some(1.0), None]);
+        let chart = LineChart::new(id, (Scale::Value, Scale::Rate), vec![1.0, 2.0], vec![line]);
+        Figure::new("Heading", "How to read it.").lines(chart)
+    }
+
+    #[test]
+    fn each_figure_has_its_place_and_its_numbers_once() {
+        let page = page(vec![Block::Beside(vec![chart("chart-a")]), chart("chart-b")]);
+        for id in ["chart-a", "chart-b"] {
+            assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+            assert_eq!(page.matches(&format!("\"id\":\"{id}\"")).count(), 1, "{id}");
+        }
+        assert_eq!(page.matches("The figures need scripts").count(), 1);
+    }
+
+    #[test]
+    fn a_long_table_is_folded_and_names_do_nothing() {
+        let mut table = Table::new(1, &["file", "leaves"]);
+        for number in 0..=ROWS_OPEN_MAX {
+            table.row(["<i>".into(), number.to_string().into()]);
+        }
+        let page = page(vec![Block::Table(table)]);
+        assert!(page.contains("<summary>All of it (rows: 41)</summary>"));
+        assert!(!page.contains("<i>") && !page.contains("<b>") && !page.contains('\u{202e}'));
+        assert!(!page.contains("The figures need scripts"));
+    }
+
+    #[test]
+    fn contents_name_the_sections_that_want_it() {
+        let short = Section {
+            short: "Files",
+            ..Section::new("files", "Files by size", vec![Block::Note("none".into())])
+        };
+        let plain = Section::new("other", "Others", vec![Block::Note("none".into())]);
+        let page = page(vec![Block::Contents, Block::Section(short), Block::Section(plain)]);
+        let links: Vec<&str> = page.split("href=\"#").skip(1).map(|rest| &rest[..5]).collect();
+        assert_eq!(links, ["files", "limit", "facts"]);
+    }
+}

@@ -135,3 +135,61 @@ fn one_line(text: &str) -> String {
 fn known(text: &str) -> Option<&str> {
     (!text.is_empty()).then_some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Folded, Section};
+    use super::*;
+    use crate::table::Table;
+
+    fn table() -> Table {
+        let mut table = Table::new(1, &["file", "leaves"]);
+        table.row(["a".into(), "12".into()]);
+        table
+    }
+
+    #[test]
+    fn sentences_stand_close_to_their_table_under_a_heading_alone() {
+        let told = || vec![Block::Table(table()), Block::Sentence("It is short.".into())];
+        let blocks = [
+            Block::Sentence("First.".into()),
+            Block::Section(Section::new("files", "Files", told())),
+            Block::Section(Section::new("none", "Nothing", Vec::new())),
+            Block::Section(Section::new("", "", told())),
+        ];
+        let text = text_of(&blocks, 80, "");
+        let expected = "First.\n\nFILES\n file  leaves\n a         12\n  It is short.\n\n file  leaves\n \
+                        a         12\n\nIt is short.";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn names_make_no_lines_and_what_is_to_be_copied_is_not_broken() {
+        let command = "seekscope reorder URI ".repeat(9);
+        let name = "a\nb\u{1b}[2J".to_string();
+        let mut cells = Table::new(1, &["file", "leaves"]);
+        cells.row([name.clone().into(), "1".into()]);
+        let blocks = [
+            Block::Copy("To do it".into(), vec![command.clone(), name.clone()]),
+            Block::Part(name.clone(), vec![Block::Sentence(name)]),
+            Block::Table(cells),
+        ];
+        let text = text_of(&blocks, 40, "");
+        assert!(text.contains(&format!("To do it:\n  {command}\n")), "{text}");
+        assert_eq!(text.matches("a\\nb\\u{1b}[2J").count(), 4, "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn what_a_terminal_has_no_room_for_leaves_no_gap() {
+        let folded = Folded::closed("All of it", vec![Block::Table(table())]);
+        let blocks = [
+            Block::Note("one".into()),
+            folded,
+            Block::Beside(vec![Block::Table(table())]),
+            Block::Contents,
+            Block::List(vec!["two".into(), "three".into()]),
+        ];
+        assert_eq!(text_of(&blocks, 80, ""), "one\n\ntwo\nthree");
+    }
+}
